@@ -111,16 +111,16 @@ def _workers(signals: Signals) -> Range | None:
         return _FULL_CPU
     if (own := workers_effect(signals)) is not None:
         return own
-    most = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
-    return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * loader_factor()))
+    maximum = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
+    return (1.0, math.sqrt(maximum), min(_MOST_FROM_CORES, maximum * loader_factor()))
 
 
 def _environments(signals: Signals) -> Range | None:
     cpu = _number(signals, CPU)
     if cpu is None or cpu <= 0.0 or cpu >= CPU_FULL:
         return None
-    most = min(_MOST_FROM_CORES, 1.0 / cpu)
-    return (1.0, math.sqrt(most), most)
+    maximum = min(_MOST_FROM_CORES, 1.0 / cpu)
+    return (1.0, math.sqrt(maximum), maximum)
 
 
 def _prefetch(signals: Signals) -> Range | None:
@@ -134,8 +134,8 @@ def _cache(signals: Signals) -> Range | None:
         cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
-    most = max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu))
-    return (1.0, math.sqrt(most), most)
+    maximum = max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu))
+    return (1.0, math.sqrt(maximum), maximum)
 
 
 def _copying_share(signals: Signals) -> float | None:
@@ -173,8 +173,8 @@ def _tf32(signals: Signals) -> Range | None:
     ratio = _number(signals, "hardware.tf32_over_fp32")
     if ratio is None or ratio < 1.0:
         return None
-    most = ratio**_TF32_ELASTICITY
-    return (1.0, math.sqrt(most), most)
+    maximum = ratio**_TF32_ELASTICITY
+    return (1.0, math.sqrt(maximum), maximum)
 
 
 def _batch_gain(fixed: float, growth: float) -> float:

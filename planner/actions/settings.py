@@ -317,7 +317,7 @@ def _plain(processes: int, nodes: int, vcpus: float | None) -> dict[str, str]:
 def _restarts(codes: Iterable[str], values: Mapping[str, Settings]) -> int | None:
     """Return the first number of restarts that an action sets; None where none does."""
     restarts = (values[code].get("max_restarts") for code in codes)
-    return next((int(most) for most in restarts if most is not None), None)
+    return next((int(limit) for limit in restarts if limit is not None), None)
 
 
 def _sorted(environment: Mapping[str, str]) -> dict[str, str]:

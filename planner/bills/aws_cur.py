@@ -89,13 +89,13 @@ def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _
     keys: set[tuple[str, ...]] = set()
     first: list[tuple[str, _Row]] = []
     repeats = 0
-    for place, row in rows:
+    for line, row in rows:
         cells = tuple(row.values())
         if bills.present(row.get("identity_line_item_id")) and cells in keys:
             repeats += 1
             continue
         keys.add(cells)
-        first.append((place, row))
+        first.append((line, row))
     return first, repeats
 
 

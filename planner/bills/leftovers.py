@@ -217,11 +217,11 @@ def _boundary(moment: datetime, zone: tzinfo) -> datetime:
 
 def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[_Stretch]:
     """Yield the pieces with their dollars; the last one bears what division leaves."""
-    whole = sum((length for _, _, length in pieces), timedelta())
+    total = sum((length for _, _, length in pieces), timedelta())
     remaining_usd = usd
     for number, (day, part, length) in enumerate(pieces):
         last = number == len(pieces) - 1
-        share = Decimal(length // _TICK) / Decimal(whole // _TICK)
+        share = Decimal(length // _TICK) / Decimal(total // _TICK)
         part_usd = (
             remaining_usd if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
         )
@@ -309,13 +309,13 @@ class _Thing:
 
 
 def leftovers(
-    lines: Sequence[BillLine], whole: frozenset[str] = frozenset()
+    lines: Sequence[BillLine], complete: frozenset[str] = frozenset()
 ) -> tuple[tuple[ReviewFinding, ...], tuple[ReviewQuestion, ...]]:
     """Return what nobody used, the dearest first, and what the bill cannot tell.
 
     Args:
         lines: of all files.
-        whole: providers whose bills are of everything that an account used. Of others a machine
+        complete: providers whose bills are of everything that an account used. Of others a machine
             must be on the bill, or it may be an export without machines.
     """
     ends = {kind: _last_uses(lines, kind) for kind in _ATTACHED}
@@ -327,7 +327,7 @@ def leftovers(
             findings.append(_leftover(thing, its, Message("bill.unused-as-it-says")))
             continue
         near = ends[thing.kind]
-        shows = thing.provider in whole or any(host[0] == thing.provider for host in near)
+        shows = thing.provider in complete or any(host[0] == thing.provider for host in near)
         last = _last_use(thing, near) if shows else _ALWAYS
         unused, remaining = _split(its, last, until)
         if unused:
@@ -374,12 +374,12 @@ def _things(lines: Iterable[BillLine]) -> dict[_Thing, list[BillLine]]:
 
 def _last_use(thing: _Thing, ends: Mapping[_Host, datetime]) -> datetime:
     """Return when something last ran that could have used it; an unknown time is always."""
-    place = (thing.account, thing.region, thing.zone)
+    location = (thing.account, thing.region, thing.zone)
     near = (
         end
         for (provider, *where), end in ends.items()
         if provider == thing.provider
-        and all(a is None or b is None or a == b for a, b in zip(place, where, strict=True))
+        and all(a is None or b is None or a == b for a, b in zip(location, where, strict=True))
     )
     return max(near, default=_NEVER)
 

@@ -300,14 +300,14 @@ def compare_dollars(
     unplanned = [use for use in uses if not use.planned]
     matched.sort(key=lambda use: (-abs(use.difference), use.keys[0].order))
     unplanned.sort(key=lambda use: (-use.billed_usd, use.keys[0].order))
-    apart = _billed(line for line in lines if line.kind in APART)
+    separate = _billed(line for line in lines if line.kind in APART)
     start, end = _span(used)
     return Comparison(
         lines=(
             *(_line("both", use) for use in matched),
             *(_line("plan", use) for use in unbilled),
             *(_line("bill", use) for use in unplanned),
-            *(_line("apart", _Use(planned=[], billed=[group])) for group in apart),
+            *(_line("apart", _Use(planned=[], billed=[group])) for group in separate),
         ),
         start=start,
         end=end,
@@ -450,7 +450,7 @@ def _fraction(predicted: Decimal | None, actual: Decimal | None) -> float | None
 
 
 def _totals(comparison: Comparison) -> ReconciliationTotals:
-    matched, apart = comparison.of("both"), comparison.of("apart")
+    matched, separate = comparison.of("both"), comparison.of("apart")
     use = [line for line in comparison.lines if line.match != "apart"]
     predicted, actual = (
         sum_exactly(usd for line in matched if (usd := getattr(line, side)) is not None)
@@ -460,7 +460,7 @@ def _totals(comparison: Comparison) -> ReconciliationTotals:
     return ReconciliationTotals(
         predicted_usd=sum_usd(line.predicted_usd for line in use),
         actual_usd=sum_usd(line.actual_usd for line in use),
-        apart_usd=sum_usd(line.actual_usd for line in apart),
+        apart_usd=sum_usd(line.actual_usd for line in separate),
         matched=MatchedTotal(
             predicted_usd=cents(predicted),
             actual_usd=cents(actual),
@@ -519,8 +519,8 @@ def _elsewhere_notes(unbilled: Iterable[_Use], unplanned: Sequence[_Use]) -> lis
     notes: list[str] = []
     for plan in (use.keys[0] for use in unbilled):
         for bill in (use.keys[0] for use in unplanned if plan.kind == MACHINE):
-            place = (plan.provider, plan.kind, (plan.instance_type or "").lower())
-            if place == (bill.provider, bill.kind, (bill.instance_type or "").lower()):
+            machine = (plan.provider, plan.kind, (plan.instance_type or "").lower())
+            if machine == (bill.provider, bill.kind, (bill.instance_type or "").lower()):
                 names = {"planned": _terms(plan), "billed": _terms(bill)}
                 notes.append(Message("invoice.elsewhere", type=plan.instance_type or "", **names))
     return notes

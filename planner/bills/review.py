@@ -175,8 +175,8 @@ def review(
     _refuse_more_hours_than_time(bills)
     lines = [line for bill in bills for line in bill.lines]
     used = [line for line in lines if line.kind not in APART]
-    whole = frozenset(line.provider for bill in bills if bill.whole for line in bill.lines)
-    findings, undecided = unused.leftovers(lines, whole)
+    complete = frozenset(line.provider for bill in bills if bill.whole for line in bill.lines)
+    findings, undecided = unused.leftovers(lines, complete)
     charges = list(unused.gpu_lines(lines, sizes))
     machines = _machines(charges, measured)
     dearest = next((m for m in machines if not m.measured and m.usd > 0), None)
@@ -310,7 +310,7 @@ def _by_day(charges: Iterable[unused.GpuLine], zone: tzinfo) -> tuple[ReviewedDa
     return tuple(ReviewedDay(day=day, usd=without_zeros(usd)) for day, usd in sorted(sums.items()))
 
 
-def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, whole: Decimal) -> ReviewedWeek:
+def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, total: Decimal) -> ReviewedWeek:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for charge in charges:
         for stretch in unused.stretches(charge.line, zone):
@@ -319,19 +319,19 @@ def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, whole: Decimal) ->
         workday_usd=without_zeros(sums[unused.WORKDAY]),
         night_usd=without_zeros(sums[unused.NIGHT]),
         weekend_usd=without_zeros(sums[unused.WEEKEND]),
-        unknown_usd=without_zeros(EXACT.subtract(whole, sum_exactly(sums.values()))),
+        unknown_usd=without_zeros(EXACT.subtract(total, sum_exactly(sums.values()))),
     )
 
 
 def _measure(machine: ReviewedMachine) -> MeasureFirst:
     name = machine.instance_type or machine.gpu or machine.provider
     file = f"{name.replace('/', '-')}.json"
-    place = "/".join(
+    machine_name = "/".join(
         part for part in (machine.provider, machine.instance_type, machine.region) if part
     )
-    current = ["--current", place] if machine.instance_type else []
+    current = ["--current", machine_name] if machine.instance_type else []
     return MeasureFirst(
-        machine=place,
+        machine=machine_name,
         usd=machine.usd,
         commands=(
             shlex.join(["gpucost", "profile", "--duration", "10m", "-o", file]),
@@ -367,9 +367,9 @@ def with_machines(
     measured_h: defaultdict[ReviewedMachine, float] = defaultdict(float)
     for profile in profiles:
         hardware = profile.hardware
-        place = stated or f"{hardware.provider}/{hardware.instance_type}"
+        machine_name = stated or f"{hardware.provider}/{hardware.instance_type}"
         is_stated = bool(stated or hardware.instance_type)
-        machine = _billed(profile, billed.machines, place if is_stated else None)
+        machine = _billed(profile, billed.machines, machine_name if is_stated else None)
         if machine is not None:
             measured_h[machine] += _machine_hours(profile, billed)
         if machine is None or is_stated:
@@ -377,9 +377,9 @@ def with_machines(
             continue
         if len(profiles) == 1 and machine.hours:
             price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
-        place = f"{machine.provider}/{machine.instance_type}"
+        machine_name = f"{machine.provider}/{machine.instance_type}"
         what = {"job": profile.job.name, "gpu": machine.gpu or ""}
-        notes.append(Message("invoice.only-machine", place=place, **what))
+        notes.append(Message("invoice.only-machine", place=machine_name, **what))
         placed.append(_on(profile, machine, billed))
     placed[0] = _noting(placed[0], _not_covered(measured_h, billed))
     return tuple(placed), tuple(notes), price
@@ -436,7 +436,7 @@ def _not_covered(measured_h: Mapping[ReviewedMachine, float], billed: Review) ->
 
 
 def _billed(
-    profile: Profile, machines: Iterable[ReviewedMachine], place: str | None
+    profile: Profile, machines: Iterable[ReviewedMachine], machine_name: str | None
 ) -> ReviewedMachine | None:
     """Return the machine on a bill that a job is on, or the only kind of one that it can be on."""
     model = find(profile.hardware.gpu)
@@ -445,10 +445,10 @@ def _billed(
         (machine.gpu_hours / machine.hours, machine)
         for machine in machines
         if machine.instance_type and machine.gpu_hours and machine.hours
-        if (place or "").startswith(f"{machine.provider}/{machine.instance_type}")
-        or (not place and model and machine.gpu == model.name)
+        if (machine_name or "").startswith(f"{machine.provider}/{machine.instance_type}")
+        or (not machine_name and model and machine.gpu == model.name)
     ]
-    exact = [machine for gpus, machine in sizes if place or round(gpus) == count]
+    exact = [machine for gpus, machine in sizes if machine_name or round(gpus) == count]
     larger = [machine for gpus, machine in sizes if gpus >= count]
     fitting = exact or larger
     if len({(m.provider, m.instance_type, m.region) for m in fitting}) != 1:

@@ -330,8 +330,8 @@ def _sizes(question: CapacityQuestion) -> list[int]:
             f"no pool of {question.least} to {question.most} GPUs is made of machines of {step}; "
             f"ask for --gpus {step}..{step * max(2, question.most // step)}."
         )
-    apart = max(1.0, (len(possible) - 1) / (_MOST_SIZES - 1))
-    chosen = {possible[min(round(apart * n), len(possible) - 1)] for n in range(_MOST_SIZES)}
+    spacing = max(1.0, (len(possible) - 1) / (_MOST_SIZES - 1))
+    chosen = {possible[min(round(spacing * n), len(possible) - 1)] for n in range(_MOST_SIZES)}
     return sorted(chosen | ({question.now} if question.now else set()))
 
 

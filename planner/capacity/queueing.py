@@ -71,15 +71,15 @@ class JobTrace:
         """The most GPUs that one job holds."""
         return max(job.gpus for job in self.jobs)
 
-    def only(self, fewest: int, most: int) -> "JobTrace":
+    def only(self, fewest: int, largest: int) -> "JobTrace":
         """Return the jobs that hold so many GPUs.
 
         Raises:
             InputError: there is none.
         """
-        chosen = [job for job in self.jobs if fewest <= job.gpus <= most]
+        chosen = [job for job in self.jobs if fewest <= job.gpus <= largest]
         if not chosen:
-            raise InputError(f"no job of the trace holds {fewest} to {most} GPUs.")
+            raise InputError(f"no job of the trace holds {fewest} to {largest} GPUs.")
         return ordered(chosen)
 
 
@@ -146,9 +146,9 @@ def drawn_traces(trace: JobTrace, draws: int, seed: int = 0) -> Iterator[JobTrac
     chance = random.Random(seed)  # noqa: S311 - a simulation, the same each time
     for _ in range(draws):
         jobs: list[TracedJob] = []
-        for place in range(len(blocks)):
+        for index in range(len(blocks)):
             source = chance.randrange(len(blocks))
-            moved = (place - source) * block_s
+            moved = (index - source) * block_s
             jobs += (replace(job, submit_s=job.submit_s + moved) for job in blocks[source])
         if jobs:
             yield JobTrace(tuple(jobs))

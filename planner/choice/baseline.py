@@ -93,8 +93,8 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     """
     if tenancy is not None:
         hours = max(hours, tenancy.hours)
-    whole = quote(offer, usage_of_work(offer, count, hours, work, catalog, extra))
-    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
+    bill = quote(offer, usage_of_work(offer, count, hours, work, catalog, extra))
+    return bill if tenancy is None else part_of(bill, tenancy.held, tenancy.of)
 
 
 def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
@@ -295,17 +295,17 @@ def find_baseline(
         notes=(*work.notes, *notes),
         warnings=_other_form(profile, offer) if offer and not assumed else (),
     )
-    owed, said = _owed(profile, baseline, requirements, catalog.as_of)
+    owed, note = _owed(profile, baseline, requirements, catalog.as_of)
     return replace(
         baseline,
         owed=owed,
         broken=tuple(_broken(profile, baseline, requirements)),
-        notes=(*baseline.notes, *said),
+        notes=(*baseline.notes, *note),
     )
 
 
 def _owed(
-    profile: Profile, baseline: Baseline, asked: Requirements, day: date
+    profile: Profile, baseline: Baseline, requirements: Requirements, day: date
 ) -> tuple[Decimal, tuple[str, ...]]:
     """Return what is owed for today's machines whatever runs, in the period, and what is said.
 
@@ -313,10 +313,10 @@ def _owed(
     """
     hardware, bill, name = profile.hardware, baseline.quote, profile.job.name
     reserved = baseline.offer is not None and baseline.offer.purchase.startswith("reserved")
-    until = asked.paid_until or (
+    until = requirements.paid_until or (
         date.fromisoformat(hardware.paid_until) if hardware.paid_until else None
     )
-    owned = asked.owned or bool(hardware.owned)
+    owned = requirements.owned or bool(hardware.owned)
     if bill is None or not (owned or until or reserved):
         return Decimal(0), ()
     machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
@@ -325,7 +325,7 @@ def _owed(
     if until is None:
         return machines, (Message("note.reserved", job=name),)
     left = Decimal(max(0, (until - day).days))
-    horizon_d = asked.horizon * _DAYS_A_MONTH
+    horizon_d = requirements.horizon * _DAYS_A_MONTH
     part = min(Decimal(1), left / horizon_d) if horizon_d else Decimal(1)
     return machines * part, (Message("note.paid-until", job=name, day=until.isoformat()),)
 
@@ -396,20 +396,20 @@ def _listed(
 
 
 def _stated(
-    catalog: Catalog, place: tuple[str, str, str | None, str], name: str
+    catalog: Catalog, key: tuple[str, str, str | None, str], name: str
 ) -> tuple[Offer, bool, tuple[str, ...]]:
-    provider, instance_type, region, purchase = place
+    provider, instance_type, region, purchase = key
     try:
         return catalog.find(provider, instance_type, region, purchase), False, ()
     except InputError as error:
-        alike = [
+        matching = [
             o
             for o in catalog.offers
             if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
         ]
-        if region is not None or not alike:
+        if region is not None or not matching:
             raise InputError([f"{name}: {problem}" for problem in error.problems]) from error
-    offer = min(alike, key=lambda o: (o.usd_per_hour, o.region))
+    offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))
     note = Message("note.region", job=name, region=offer.region)
     return offer, False, (note,)
 
@@ -461,7 +461,7 @@ def _other_form(profile: Profile, offer: Offer) -> tuple[str, ...]:
 
 
 def _assumed(
-    profile: Profile, catalog: Catalog, asked: Requirements, provider: str | None
+    profile: Profile, catalog: Catalog, requirements: Requirements, provider: str | None
 ) -> tuple[Offer | None, bool, tuple[str, ...]]:
     """Return the cheapest machine of so many GPUs, within what was asked for; None if none is sold.
 
@@ -478,8 +478,8 @@ def _assumed(
         if (o.provider == provider if provider else not o.is_community)
     ]
     sold = [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None] or sold
-    sold = [o for o in sold if o.provider in asked.providers] or sold
-    sold = [o for o in sold if placed(o, asked.regions) is not None] or sold
+    sold = [o for o in sold if o.provider in requirements.providers] or sold
+    sold = [o for o in sold if placed(o, requirements.regions) is not None] or sold
     count = min((o.gpu_count for o in sold), key=lambda n: (n < each, abs(n - each)), default=0)
     sold = [o for o in sold if o.gpu_count == count]
     if not sold:
@@ -494,40 +494,41 @@ def _assumed(
 
 
 def _machines(profile: Profile, offer: Offer) -> int:
-    wanted = profile.hardware.gpu_count or len(profile.gpus)
-    by_gpus = math.ceil(wanted / offer.gpu_count) if wanted and offer.gpu_count >= 1 else 1
+    gpus = profile.hardware.gpu_count or len(profile.gpus)
+    by_gpus = math.ceil(gpus / offer.gpu_count) if gpus and offer.gpu_count >= 1 else 1
     return max(1, by_gpus, profile.hardware.nodes or 1)
 
 
-def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[Rejected]:
+def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Rejected]:
     """Return the limits of the command line and the profile that today's machine breaks."""
     offer, hours, cost = baseline.offer, baseline.hours, baseline.cost
     name = offer.place if offer else Message("speed.today")
-    found: list[Rejected] = []
+    fails: list[Rejected] = []
 
     def reject(reason: str, detail: str) -> None:
-        found.append(Rejected(offer=name, reason=reason, detail=detail))  # type: ignore[arg-type]
+        fails.append(Rejected(offer=name, reason=reason, detail=detail))  # type: ignore[arg-type]
 
     if offer is not None:
-        if asked.providers and offer.provider not in asked.providers:
+        if caps.providers and offer.provider not in caps.providers:
             reject("unavailable", Message("breaks.provider", provider=offer.provider))
-        if asked.regions and placed(where(offer, profile), asked.regions) is None:
-            known = where(offer, profile).region
+        if caps.regions and placed(where(offer, profile), caps.regions) is None:
+            area = where(offer, profile).region
             unknown = Message("breaks.region-unknown")
             reject(
-                "region", unknown if known == EVERYWHERE else Message("breaks.region", region=known)
+                "region",
+                unknown if area == EVERYWHERE else Message("breaks.region", region=area),
             )
-        if asked.purchases and offer.purchase not in asked.purchases:
+        if caps.purchases and offer.purchase not in caps.purchases:
             reject("purchase", Message("breaks.purchase", purchase=offer.purchase))
-        if asked.gpus and offer.gpu not in asked.gpus:
+        if caps.gpus and offer.gpu not in caps.gpus:
             reject("capability", Message("breaks.gpu", gpu=offer.gpu))
-    if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
+    if caps.gpu_counts and not caps.gpu_counts[0] <= profile.gpu_count <= caps.gpu_counts[1]:
         reject("gpu-count", Message("breaks.gpus", n=profile.gpu_count))
     latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
     if target is not None and latency is not None and latency > target:
         reject("latency", Message("breaks.latency", ms=latency, target=target))
-    found.extend(over_limits(name, hours, cost, asked))
-    return found
+    fails.extend(over_limits(name, hours, cost, caps))
+    return fails
 
 
 def where(offer: Offer, profile: Profile) -> Offer:
@@ -537,26 +538,26 @@ def where(offer: Offer, profile: Profile) -> Offer:
 
 
 def over_limits(
-    name: str, hours: Estimate, cost_high: Decimal | None, asked: Requirements
+    name: str, hours: Estimate, cost_high: Decimal | None, caps: Requirements
 ) -> list[Rejected]:
     """Return how hours and cost break the deadline and the budget, at the end of their interval."""
-    found: list[Rejected] = []
-    if asked.deadline_h is not None and hours.high > asked.deadline_h:
-        found.append(
+    fails: list[Rejected] = []
+    if caps.deadline_h is not None and hours.high > caps.deadline_h:
+        fails.append(
             Rejected(
                 offer=name,
                 reason="deadline",
                 detail=Message(
-                    "no.deadline", mid=hours.mid, high=hours.high, limit=asked.deadline_h
+                    "no.deadline", mid=hours.mid, high=hours.high, limit=caps.deadline_h
                 ),
-                excess=hours.high / max(asked.deadline_h, _TINY),
+                excess=hours.high / max(caps.deadline_h, _TINY),
             )
         )
-    if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
-        detail = Message("no.budget", usd=show(cost_high), budget=show(asked.budget_usd))
-        times_over = cost_high / max(asked.budget_usd, Decimal(str(_TINY)))
-        found.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
-    return found
+    if caps.budget_usd is not None and cost_high is not None and cost_high > caps.budget_usd:
+        detail = Message("no.budget", usd=show(cost_high), budget=show(caps.budget_usd))
+        times_over = cost_high / max(caps.budget_usd, Decimal(str(_TINY)))
+        fails.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
+    return fails
 
 
 def gpu_memory_gib(offer: Offer) -> float:

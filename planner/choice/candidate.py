@@ -167,10 +167,10 @@ def misses_deadline(
     return "deadline", Message("no.deadline-on-spot", share=missed, hours=deadline_h)
 
 
-def check_ends(found: Interruptions, work_h: float) -> tuple[Reason, str] | None:
+def check_ends(interruptions: Interruptions, work_h: float) -> tuple[Reason, str] | None:
     """Return why the work never ends under these interruptions; None when it does."""
     try:
-        found.billed(work_h, "high")
+        interruptions.billed(work_h, "high")
     except InputError as error:
         return "purchase", error.problems[0]
     return None
@@ -285,8 +285,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def hours(self) -> Estimate:
         """Machine hours of the period."""
         low, high = ends(self._hours_row)
-        mid, found = self.hours_mid, self.interruptions
-        basis = self.basis if found is None else f"{self.basis}; {found.basis}"
+        mid, ends_ = self.hours_mid, self.interruptions
+        basis = self.basis if ends_ is None else f"{self.basis}; {ends_.basis}"
         weak = self.speed.weak and any(cause.source == "speed" for cause in self.causes)
         return Estimate(low=min(low, mid), mid=mid, high=max(mid, high), basis=basis, weak=weak)
 
@@ -315,8 +315,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         amount = _NOTHING
         for what in self._sums.unknown:
             if what not in self.unknown_today:
-                most = self.dearest(what, self._usage("mid")) or _NOTHING
-                amount += max(_NOTHING, most - _of_kinds((what,), self._sums.parts))
+                dearest = self.dearest(what, self._usage("mid")) or _NOTHING
+                amount += max(_NOTHING, dearest - _of_kinds((what,), self._sums.parts))
         return amount
 
     @cached_property
@@ -372,8 +372,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         if not self.stays:
             owed = float(self.owed)
             return tuple([usd + owed for usd in bills] if owed else bills)
-        least = float(self._sums.exact) - self._by_time + float(self.owed)
-        return tuple([max(usd, least) for usd in bills])
+        floor = float(self._sums.exact) - self._by_time + float(self.owed)
+        return tuple([max(usd, floor) for usd in bills])
 
     @cached_property
     def _by_time(self) -> float:
@@ -382,8 +382,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def usd_range(self) -> UsdRange:
         """The bill from its low end to its high end, where unknown parts have the dearest price."""
-        found = self._range(self.usd_row)
-        return UsdRange(low=found.low, high=found.high + self.missing)
+        span = self._range(self.usd_row)
+        return UsdRange(low=span.low, high=span.high + self.missing)
 
     @property
     def compared(self) -> Decimal:
@@ -428,16 +428,16 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         if self.tenancy is not None or self.interruptions is not None:
             return in_sums(self._bill(end))
         bought = self.offer.provider != OWN
-        held = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
-        return sums_of(self.offer, held, seconds(self._held_hours(end) * 3600.0))
+        use = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
+        return sums_of(self.offer, use, seconds(self._held_hours(end) * 3600.0))
 
     def _held_hours(self, end: End) -> float:
         """Return the hours for which machines are held, without what interruptions add."""
         return self.work_hours(end) + self.idle_hours
 
     def _extra(self, end: End) -> interruption.Billed | None:
-        found = self.interruptions
-        return None if found is None else found.billed(self.work_hours(end), end)
+        interruptions = self.interruptions
+        return None if interruptions is None else interruptions.billed(self.work_hours(end), end)
 
     def _usage(self, end: End) -> Usage:
         hours, extra = self._held_hours(end), self._extra(end)

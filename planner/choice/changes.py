@@ -35,9 +35,9 @@ def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
     on the provider, a setting is undone in a minute.
     """
     today, offer = context.baseline.offer, candidate.offer
-    away = today is None or today.provider != offer.provider
-    other = not context.baseline.has_size_bought_alike(offer)
-    return (away, other, len(candidate.codes))
+    changes_provider = today is None or today.provider != offer.provider
+    changes_size = not context.baseline.has_size_bought_alike(offer)
+    return (changes_provider, changes_size, len(candidate.codes))
 
 
 @lru_cache(maxsize=256)
@@ -86,44 +86,44 @@ def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[st
 def why(candidate: Candidate, context: JobContext) -> str:
     """Return one sentence on what changes: the speed, the actions, the hourly price."""
     today, offer = context.baseline.offer, candidate.offer
-    said: list[str] = []
+    reasons: list[str] = []
     if offer.gpu == context.gpu.name:
-        said.append(Message("why.same-gpu"))
+        reasons.append(Message("why.same-gpu"))
     elif context.work.fixed_work or candidate.speed.mid != 1.0:
-        said.append(Message("why.speed", times=_times(candidate.speed), gpu=offer.gpu))
+        reasons.append(Message("why.speed", times=_times(candidate.speed), gpu=offer.gpu))
     if (each := candidate.count // candidate.copies) > 1:
-        said.append(Message("why.machines", n=each))
+        reasons.append(Message("why.machines", n=each))
     if idle := candidate.size.idle:
-        said.append(Message("why.idle-gpus", n=idle, of=offer.gpu_count))
+        reasons.append(Message("why.idle-gpus", n=idle, of=offer.gpu_count))
     if offer.cpu_architecture != context.cpu_architecture:
-        said.append(Message("why.architecture", arch=offer.cpu_architecture))
+        reasons.append(Message("why.architecture", arch=offer.cpu_architecture))
     if doubt := unproven(candidate.size, context):
-        said.append(doubt)
+        reasons.append(doubt)
     if candidate.scaling is not None:
-        said.append(_copies(candidate.scaling, context))
+        reasons.append(_copies(candidate.scaling, context))
     elif candidate.actions:
-        said.append(Message("why.actions", codes=candidate.actions))
+        reasons.append(Message("why.actions", codes=candidate.actions))
     if today is not None and today.usd_per_hour:
-        here = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
-        ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / here
+        today_usd = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
+        ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / today_usd
         varies = candidate.scaling is not None and len(candidate.scaling.by_hour) > 1
-        said.append(Message("why.price-up-to" if varies else "why.price", percent=ratio * 100))
-    return join(said, "phrases")
+        reasons.append(Message("why.price-up-to" if varies else "why.price", percent=ratio * 100))
+    return join(reasons, "phrases")
 
 
-def _copies(found: Scaling, context: JobContext) -> str:
+def _copies(scaling: Scaling, context: JobContext) -> str:
     """Return how many copies run instead of today's, how busy they are, and what bounds that."""
-    few, most = found.fewest, found.peak
-    many = "why.copy" if most == 1 else "why.copies" if few == most else "why.copies-by-hour"
-    number = Message(many, few=few, most=most)
-    code = "why.scaled" if found.latency_ms is None else "why.scaled-latency"
+    few, peak = scaling.fewest, scaling.peak
+    many = "why.copy" if peak == 1 else "why.copies" if few == peak else "why.copies-by-hour"
+    number = Message(many, few=few, most=peak)
+    code = "why.scaled" if scaling.latency_ms is None else "why.scaled-latency"
     return Message(
         code,
         copies=number,
         today=context.work.replicas,
-        share=found.busiest_fraction,
-        ms=found.latency_ms or 0.0,
-        limit=found.limit,
+        share=scaling.busiest_fraction,
+        ms=scaling.latency_ms or 0.0,
+        limit=scaling.limit,
     )
 
 

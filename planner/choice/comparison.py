@@ -179,10 +179,10 @@ def _never_faster_apart(
     gpus = {(side.offer.gpu, side.offer.gpu_count * side.count) for side in (first, second)}
     if len(gpus) > 1 or first.count == second.count:
         return capped
-    apart = 0 if first.count > second.count else 1
-    most, speed = speeds[1 - apart].mid, speeds[apart]
-    ends = {end: min(most, getattr(speed, end)) for end in ("low", "mid", "high")}
-    capped[apart] = msgspec.structs.replace(speed, **ends)
+    larger = 0 if first.count > second.count else 1
+    fastest, speed = speeds[1 - larger].mid, speeds[larger]
+    ends = {end: min(fastest, getattr(speed, end)) for end in ("low", "mid", "high")}
+    capped[larger] = msgspec.structs.replace(speed, **ends)
     return capped
 
 

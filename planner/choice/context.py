@@ -55,19 +55,19 @@ class HostNeed:
 def host_need(profile: Profile) -> HostNeed:
     """Return what one job takes of its host: the cores' 95th percentile, the memory's maximum."""
     host, cores = profile.host, profile.hardware.cpu_cores
-    used, held = (host.cpu_util, host.ram_used_gib) if host else (None, None)
+    used, ram = (host.cpu_util, host.ram_used_gib) if host else (None, None)
     share = None if used is None else used.p95 if used.p95 is not None else used.typical
     return HostNeed(
         cores=None if share is None or cores is None else share * cores,
-        ram_gib=None if held is None else held.peak if held.peak is not None else held.typical,
+        ram_gib=None if ram is None else ram.peak if ram.peak is not None else ram.typical,
     )
 
 
 def together(needs: Iterable[HostNeed]) -> HostNeed:
     """Return what several jobs take of one host, as far as they were measured."""
-    known = tuple(needs)
-    cores = [need.cores for need in known if need.cores is not None]
-    ram = [need.ram_gib for need in known if need.ram_gib is not None]
+    complete = tuple(needs)
+    cores = [need.cores for need in complete if need.cores is not None]
+    ram = [need.ram_gib for need in complete if need.ram_gib is not None]
     return HostNeed(cores=sum(cores) if cores else None, ram_gib=sum(ram) if ram else None)
 
 
@@ -202,11 +202,11 @@ class JobContext:
 
     def sized(self, offer: Offer) -> OnSale:
         """Return what machines of an offer one copy of the job would take, and their GPUs."""
-        wanted, today = self.profile.gpu_count, self.baseline.has_size(offer)
+        gpus, today = self.profile.gpu_count, self.baseline.has_size(offer)
         each = self.baseline.count // self.baseline.replicas
-        count = each if today else _machines(offer, wanted, each, self)
-        idle = _idle(offer, wanted, self)
-        used = wanted if today or idle else round(offer.gpu_count) * count
+        count = each if today else _machines(offer, gpus, each, self)
+        idle = _idle(offer, gpus, self)
+        used = gpus if today or idle else round(offer.gpu_count) * count
         return OnSale(offer, count, used, idle, today)
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
@@ -230,8 +230,8 @@ class JobContext:
 
         Kernels of one job run one after another, so it is their time that a slower GPU stretches.
         """
-        known = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
-        return max((share for share in known if share is not None), default=None)
+        loads = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
+        return max((share for share in loads if share is not None), default=None)
 
     @cached_property
     def latency_ms(self) -> float | None:
@@ -280,31 +280,31 @@ def measured_cores(offer: Offer, context: JobContext) -> float | None:
     return cores / (context.profile.hardware.nodes or 1)
 
 
-def _machines(offer: Offer, wanted: int, today: int, context: JobContext) -> int:
+def _machines(offer: Offer, gpus: int, today: int, context: JobContext) -> int:
     """Return as many nodes as today, or whole large machines, of another size than today's.
 
     Where a provider sells a GPU by ones and by eights and the job wants a number between, training
     takes as many single ones as it wants.
     """
     nodes = context.profile.hardware.nodes or today
-    if nodes > 1 and offer.gpu_count * nodes == wanted:
+    if nodes > 1 and offer.gpu_count * nodes == gpus:
         return nodes
-    if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
-        return max(1, int(wanted // offer.gpu_count))
+    if offer.gpu_count >= GPUS_PER_NODE and gpus % offer.gpu_count == 0:
+        return max(1, int(gpus // offer.gpu_count))
     job = context.profile.job
     spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
-    if offer.gpu_count == 1 and spreads and _not_sold(offer, wanted, context):
-        return wanted
+    if offer.gpu_count == 1 and spreads and _not_sold(offer, gpus, context):
+        return gpus
     return 1
 
 
-def _idle(offer: Offer, wanted: int, context: JobContext) -> int:
-    if not _not_sold(offer, wanted, context):
+def _idle(offer: Offer, gpus: int, context: JobContext) -> int:
+    if not _not_sold(offer, gpus, context):
         return 0
-    larger = [n for n in context.catalog.gpu_counts(offer) if n > wanted]
-    return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
+    larger = [n for n in context.catalog.gpu_counts(offer) if n > gpus]
+    return round(offer.gpu_count) - gpus if larger and offer.gpu_count == larger[0] else 0
 
 
-def _not_sold(offer: Offer, wanted: int, context: JobContext) -> bool:
+def _not_sold(offer: Offer, gpus: int, context: JobContext) -> bool:
     """Return whether the provider sells this GPU, but no machine with as many as the job wants."""
-    return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)
+    return 1 < gpus < GPUS_PER_NODE and gpus not in context.catalog.gpu_counts(offer)

@@ -46,68 +46,68 @@ def checks_of(context: JobContext) -> tuple[Check, ...]:
 def refusal(size: OnSale, context: JobContext, checks: Iterable[Check]) -> Rejected | None:
     """Return why the offer cannot run the job; None where it can."""
     for check in checks:
-        found = check(size, context)
-        if found is not None:
-            return Rejected(offer=size.offer.name, reason=found[0], detail=found[1])
+        refused = check(size, context)
+        if refused is not None:
+            return Rejected(offer=size.offer.name, reason=refused[0], detail=refused[1])
     return None
 
 
 def _who(size: OnSale, context: JobContext) -> Why | None:
-    offer, asked, gpu = size.offer, context.asked, gpus().get(size.offer.gpu)
+    offer, limits, gpu = size.offer, context.asked, gpus().get(size.offer.gpu)
     if gpu is None or gpu.memory_bandwidth_gb_s is None:
         return "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
     if offer.gpu_count < 1:
         return "capability", Message("no.slice", n=offer.gpu_count)
-    here, named = size.today, offer.gpu in asked.gpus
-    sale = None if here else offer.not_for_rent_reason(context.catalog.as_of)
+    is_today, named = size.today, offer.gpu in limits.gpus
+    sale = None if is_today else offer.not_for_rent_reason(context.catalog.as_of)
     if sale and sale.code in _NOT_SOLD:
         return "unavailable", sale
     if offer.is_community and not (
-        "community" in asked.include or offer.provider in asked.providers
+        "community" in limits.include or offer.provider in limits.providers
     ):
         return "unavailable", Message("no.community")
-    least = 1 if here else offer.minimum_gpus
-    if least > 1:
+    minimum = 1 if is_today else offer.minimum_gpus
+    if minimum > 1:
         ordered = offer.gpu_count * size.machines * context.work.replicas
-        if ordered < least:
-            return "unavailable", Message("no.minimum", least=least, n=ordered)
-    if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
+        if ordered < minimum:
+            return "unavailable", Message("no.minimum", least=minimum, n=ordered)
+    if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in limits.include):
         vendor = context.gpu.vendor
         return "capability", Message("no.vendor", vendor=gpu.vendor, today=vendor)
     today = context.cpu_architecture
-    if gpu.host_architecture != today and not (named or "any-arch" in asked.include):
+    if gpu.host_architecture != today and not (named or "any-arch" in limits.include):
         arch = gpu.host_architecture
         return "capability", Message("no.architecture", arch=arch, today=today)
     return None
 
 
 def _how_many(size: OnSale, context: JobContext) -> Why | None:
-    wanted, total = context.profile.gpu_count, size.used
+    gpus, total = context.profile.gpu_count, size.used
     if context.asked.gpu_counts:
-        least, most = context.asked.gpu_counts
-        if least <= total <= most:
+        low, high = context.asked.gpu_counts
+        if low <= total <= high:
             return None
-        code = "no.gpus-asked" if least == most else "no.gpus-asked-range"
-        return "gpu-count", Message(code, n=total, least=least, most=most)
-    if total == wanted:
+        code = "no.gpus-asked" if low == high else "no.gpus-asked-range"
+        return "gpu-count", Message(code, n=total, least=low, most=high)
+    if total == gpus:
         return None
     if not context.profile.job.kind.trains:
-        code = "no.gpus-idle" if total > wanted else "no.gpus-too-few"
-        return "gpu-count", Message(code, n=total, used=wanted, idle=total - wanted)
-    if total > wanted and context.asked.objective != "time" and context.asked.deadline_h is None:
-        return "gpu-count", Message("no.gpus-too-many", n=total, used=wanted)
+        code = "no.gpus-idle" if total > gpus else "no.gpus-too-few"
+        return "gpu-count", Message(code, n=total, used=gpus, idle=total - gpus)
+    if total > gpus and context.asked.objective != "time" and context.asked.deadline_h is None:
+        return "gpu-count", Message("no.gpus-too-many", n=total, used=gpus)
     return None
 
 
 def _region(size: OnSale, context: JobContext) -> Why | None:
     if context.there(size.offer) is not None:
         return None
-    asked, area = context.asked.regions, context.stays_on or ""
-    if asked:
+    regions, area = context.asked.regions, context.stays_on or ""
+    if regions:
         code = "no.not-sold" if regions_of(size.offer) else "no.region-unknown"
-        return "region", Message(code, regions=asked)
-    if there := continent_of(size.offer):
-        return "region", Message("no.too-far", place=there, area=area)
+        return "region", Message(code, regions=regions)
+    if continent := continent_of(size.offer):
+        return "region", Message("no.too-far", place=continent, area=area)
     return "region", Message("no.place-unknown", area=area)
 
 
@@ -210,8 +210,8 @@ def unproven(size: OnSale, context: JobContext) -> str | None:
         return None
     need = _host_need_on(size.used, context)
     vcpus, ram_gib = (
-        stated * size.machines if stated else least and least * size.used
-        for stated, least in zip(
+        stated * size.machines if stated else minimum and minimum * size.used
+        for stated, minimum in zip(
             (offer.vcpus, offer.ram_gib),
             context.catalog.least_host.get(offer.gpu, (None, None)),
             strict=True,
@@ -248,8 +248,8 @@ def _connected(size: OnSale, context: JobContext) -> Why | None:
 
 
 def _started(size: OnSale, context: JobContext) -> Why | None:
-    asked, offer = context.asked, size.offer
-    if asked.launchable_only and not asked.can_launch(offer):
+    limits, offer = context.asked, size.offer
+    if limits.launchable_only and not limits.can_launch(offer):
         return "unavailable", Message("no.launch", why=_why_not(offer))
     return None
 
@@ -302,5 +302,5 @@ def _overloaded(candidate: Candidate, service: MeasuredService) -> tuple[Reason,
     limit = service.limit_on(service.layout_on(candidate.offer, candidate.size.used))
     if limit is None or limit.rate >= service.rate:
         return None
-    stop, wanted = limit.stopped_by, service.rate
-    return "latency", Message("no.overloaded", rate=limit.rate, limit=stop, wanted=wanted)
+    stop, rate = limit.stopped_by, service.rate
+    return "latency", Message("no.overloaded", rate=limit.rate, limit=stop, wanted=rate)

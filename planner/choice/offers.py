@@ -88,9 +88,9 @@ class Market:
         anywhere = continent is None and not self.asked.regions
         for offers in self._sizes:
             allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
-            least = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
+            lowest = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
             at_home = [o for o in allowed or offers if o.region == home]
-            yield min((*at_home, least), key=_PRICE) if at_home else least
+            yield min((*at_home, lowest), key=_PRICE) if at_home else lowest
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:
@@ -107,9 +107,9 @@ class Market:
         has for as long as it lives is asked for once, for a machine and a month.
         """
         if what in _OF_EACH_MACHINE:
-            most = self._dearest(what, _month_of_one(usage))
+            highest = self._dearest(what, _month_of_one(usage))
             lasts_s = max(usage.life_s, Decimal(usage.boot_disk_h or 0) * 3600)
-            return None if most is None else most * usage.count * lasts_s / _MONTH_S
+            return None if highest is None else highest * usage.count * lasts_s / _MONTH_S
         if what == "disk" and usage.storage_h is not None:
             usage = structs.replace(_month_of_one(usage), boot_disk_bytes=0, egress_bytes=0)
         return self._dearest(what, usage)

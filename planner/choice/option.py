@@ -106,12 +106,12 @@ def energy_of(candidate: Candidate, context: JobContext) -> EnergyUse:
         for code in candidate.codes
     )
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    there = find(candidate.offer.gpu)
-    if today is not None and there == today and not busier:
+    gpu = find(candidate.offer.gpu)
+    if today is not None and gpu == today and not busier:
         return _energy(measured, boards, hours, site)
     today_h = context.baseline.hours.mid * context.work.replicas / candidate.copies
     work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
-    power = _carried(measured, today, there, work)
+    power = _carried(measured, today, gpu, work)
     return EnergyUse() if power is None else _energy(power, boards, hours, site)
 
 
@@ -150,31 +150,31 @@ def _measured(profile: Profile) -> _Power | None:
     return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
 
 
-def _carried(measured: _Power, today: Gpu | None, there: Gpu | None, work: float) -> _Power | None:
+def _carried(measured: _Power, today: Gpu | None, target: Gpu | None, work: float) -> _Power | None:
     """Return the power on a GPU from today's fraction of (TDP - idle).
 
     Args:
         measured: on today's GPU.
         today: the GPU measured.
-        there: the GPU of the option.
+        target: the GPU of the option.
         work: the most by which it may be busier than today, >= 1.
     """
-    here, other = _range_w(today), _range_w(there)
-    if here is None or other is None:
+    range_now, range_there = _range_w(today), _range_w(target)
+    if range_now is None or range_there is None:
         return None
-    fraction = min(1.0, max(0.0, (measured.mid_w - here[0]) / (here[1] - here[0])))
+    fraction = min(1.0, max(0.0, (measured.mid_w - range_now[0]) / (range_now[1] - range_now[0])))
     most = min(1.0, fraction * work)
-    factor = 1.0 if there == today else other_gpu_factor()
+    factor = 1.0 if target == today else other_gpu_factor()
     low_w, mid_w, high_w = (
-        other[0] + share * (other[1] - other[0])
+        range_there[0] + share * (range_there[1] - range_there[0])
         for share in (fraction, (fraction + most) / 2.0, most)
     )
     code = "energy.carried-busier" if work > 1.0 else "energy.carried"
     basis = Message(code, basis=measured.basis)
     return _Power(
-        low_w=max(other[0], low_w / factor),
+        low_w=max(range_there[0], low_w / factor),
         mid_w=mid_w,
-        high_w=min(other[1], high_w * factor),
+        high_w=min(range_there[1], high_w * factor),
         basis=basis,
     )
 
@@ -231,13 +231,13 @@ def distribution(
         return None
     mode, why = _mode(profile, layout, memory_gib)
     nodes = layout.machines
-    least = nodes - 1 if nodes > 1 and mode.survives_a_lost_machine else nodes
+    minimum = nodes - 1 if nodes > 1 and mode.survives_a_lost_machine else nodes
     return Distribution(
         mode=mode,
         why=why,
         failures=needs.failures,
         max_restarts=needs.max_restarts,
-        nnodes=f"{least}:{nodes}" if least < nodes else str(nodes),
+        nnodes=f"{minimum}:{nodes}" if minimum < nodes else str(nodes),
         checkpoint_every_s=needs.checkpoint_every_s,
     )
 
@@ -245,14 +245,14 @@ def distribution(
 def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallelism, str]:
     job, room = profile.job, USABLE * memory_gib
     states = None if job.parameters is None else job.parameters * _STATE_BYTES / _GIB
-    held = profile.peak("mem.used_gib")
-    whole = not job.splits_the_model
+    used_gib = profile.peak("mem.used_gib")
+    is_replicated = not job.splits_the_model
     if states is None:
-        if not whole and job.parallelism is not None:
+        if not is_replicated and job.parallelism is not None:
             return job.parallelism, Message("split.as-today")
-        fits = held is None or held <= room
+        fits = used_gib is None or used_gib <= room
         return (Parallelism.DDP, Message("split.held-fits")) if fits else _sharded(layout)
-    if max(states, held or 0.0 if whole else 0.0) <= room:
+    if max(states, used_gib or 0.0 if is_replicated else 0.0) <= room:
         return Parallelism.DDP, Message("split.fits", gib=states)
     if states / layout.gpu_count <= room:
         return _sharded(layout)
@@ -288,20 +288,20 @@ def how_it_runs(
     """
     run = _run(candidate, context)
     spread = _spread(candidate, context, run)
-    found = machine_settings(
+    settings = machine_settings(
         candidate.codes,
         context.signals,
         gpus()[candidate.offer.gpu],
         run,
         nnodes=spread.nnodes if spread else "",
     )
-    return spread, found
+    return spread, settings
 
 
 def how_it_runs_today(context: JobContext) -> MachineSettings:
     """Return how the job runs today, and what each action would set there."""
-    hours, asked = context.work.hours.mid, context.asked
-    run = profiled_run(context.profile, hours, asked.checkpoints)
+    hours, requirements = context.work.hours.mid, context.asked
+    run = profiled_run(context.profile, hours, requirements.checkpoints)
     return today_settings(context.signals, run)
 
 
@@ -309,20 +309,20 @@ def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
     working = max(1, candidate.size.used)
     interrupted = candidate.interruptions
     spot_up_s = None if interrupted is None else interrupted.mean_s
-    held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
+    share = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
     return PlannedRun(
         gpus=working,
         nodes=max(1, candidate.count // candidate.copies),
-        vcpus=_cores(candidate, context, held),
+        vcpus=_cores(candidate, context, share),
         needs=survival(working, candidate.hours_mid, context.asked.checkpoints, spot_up_s),
     )
 
 
-def _cores(candidate: Candidate, context: JobContext, held: float) -> float | None:
+def _cores(candidate: Candidate, context: JobContext, share: float) -> float | None:
     """Return the threads of one machine for the job: of today's size at most those measured."""
     vcpus, measured = candidate.offer.vcpus, measured_cores(candidate.offer, context)
-    known = [cores for cores in (vcpus and vcpus * held, measured) if cores]
-    return min(known, default=None)
+    limits = [cores for cores in (vcpus and vcpus * share, measured) if cores]
+    return min(limits, default=None)
 
 
 def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distribution | None:

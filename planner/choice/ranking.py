@@ -85,10 +85,10 @@ class Weighing:
 
     def of(self, candidate: Candidate) -> Worth:
         """Return what a candidate is worth."""
-        known = self._weighed.get(id(candidate))
-        if known is None:
-            known = self._weighed[id(candidate)] = weigh(candidate, self._context)
-        return known
+        benefit = self._weighed.get(id(candidate))
+        if benefit is None:
+            benefit = self._weighed[id(candidate)] = weigh(candidate, self._context)
+        return benefit
 
     def least_spent(self) -> Candidate | None:
         """Return the change that spends least; None where none pays."""
@@ -105,36 +105,36 @@ class Weighing:
         for number in sorted(range(len(floors)), key=floors.__getitem__):
             if best is not None and floors[number] > best[:2]:
                 break
-            worth = self.of(self.candidates[number])
-            here = (floors[number][0], worth.spends, number)
-            if (worth.pays or not self._must_pay) and (best is None or here < best):
-                best = here
+            weighed = self.of(self.candidates[number])
+            rank_now = (floors[number][0], weighed.spends, number)
+            if (weighed.pays or not self._must_pay) and (best is None or rank_now < best):
+                best = rank_now
         return None if best is None else self.candidates[best[2]]
 
 
 def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
     """Return the option of the recommended id; None for "leave it"."""
-    return None if id_ == STAY else next(one for one in options if one.id == id_)
+    return None if id_ == STAY else next(option for option in options if option.id == id_)
 
 
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
-    worth = Weighing(
+    gains = Weighing(
         context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     )
-    best, smallest = _best(worth, context), worth.smallest()
+    best, smallest = _best(gains, context), gains.smallest()
     cheapest = _cheapest(ranked, context)
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
-    wanted = (best, smallest, cheapest, first)
+    named = (best, smallest, cheapest, first)
     listed = _shortlist(
-        ranked, [candidate for candidate in wanted if candidate is not None], context
+        ranked, [candidate for candidate in named if candidate is not None], context
     )
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return _Ranking(
         options=tuple(
-            _option(ids[id(one)], one, context, worth.of(one), told_most=one is (best or cheapest))
-            for one in listed
+            _option(ids[id(c)], c, context, gains.of(c), told_most=c is (best or cheapest))
+            for c in listed
         ),
         recommended=ids.get(id(best), STAY),
         named=Named(
@@ -142,7 +142,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
-        reason=_why_kept(ranked, worth, context) if best is None else None,
+        reason=_why_kept(ranked, gains, context) if best is None else None,
     )
 
 
@@ -166,12 +166,12 @@ def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Ca
 
     Where today's machine breaks a limit, that is whatever keeps it.
     """
-    blind, here = _is_blind(context), context.gpu.name
+    blind, gpu_now = _is_blind(context), context.gpu.name
     trusted = [
         candidate
         for candidate in ranked
         if _is_known(candidate)
-        and not (blind and (candidate.offer.gpu != here or candidate.actions))
+        and not (blind and (candidate.offer.gpu != gpu_now or candidate.actions))
         and not takes_too_long(candidate, context)
     ]
     if context.baseline.must_change:
@@ -190,23 +190,23 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     Over --max-slowdown times today's hours, but where the user named a deadline or asked for the
     lowest cost; or more hours than the month may have.
     """
-    hours, today_h, asked = candidate.work_hours(), context.work.hours_at_work, context.asked
+    hours, today_h, requirements = candidate.work_hours(), context.work.hours_at_work, context.asked
     if not context.work.fixed_work or hours <= today_h:
         return False
-    waits = asked.accepts_slower or asked.deadline_h is not None
-    if not waits and hours > asked.max_slowdown * today_h:
+    waits = requirements.accepts_slower or requirements.deadline_h is not None
+    if not waits and hours > requirements.max_slowdown * today_h:
         return True
     month = context.work.storage_h is not None
     return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)
 
 
-def _best(worth: Weighing, context: JobContext) -> Candidate | None:
+def _best(gains: Weighing, context: JobContext) -> Candidate | None:
     if context.asked.objective == "time":
-        return worth.candidates[0] if worth.candidates else None
-    return worth.least_spent()
+        return gains.candidates[0] if gains.candidates else None
+    return gains.least_spent()
 
 
-def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> str | None:
+def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> str | None:
     """Return why nothing is recommended: what stands against the cheapest, or what is unknown."""
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
@@ -223,17 +223,17 @@ def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> 
         return _why_owed(context) if context.baseline.owed else Message("keep.none-cheaper")
     if _is_blind(context):
         return Message("keep.too-little-seen")
-    if worth.candidates:
-        return _why_not_sure(worth, context, today)
+    if gains.candidates:
+        return _why_not_sure(gains, context, today)
     in_time = [candidate for candidate in cheaper if not takes_too_long(candidate, context)]
-    least = min(in_time or cheaper, key=lambda candidate: candidate.comparable)
-    machine, usd = least.offer.name, whole_dollars(least.comparable)
+    cheapest = min(in_time or cheaper, key=lambda candidate: candidate.comparable)
+    machine, usd = cheapest.offer.name, whole_dollars(cheapest.comparable)
     if not in_time:
-        times = context.work.time_factor(least.hours_mid, least.actions)
+        times = context.work.time_factor(cheapest.hours_mid, cheapest.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)
-    dated = "keep.no-speed" if least.speed.weak else "keep.no-interruptions"
-    doubt = unproven(least.size, context)
-    why = doubt or Message(dated if least.offer.dated else "keep.no-date")
+    dated = "keep.no-speed" if cheapest.speed.weak else "keep.no-interruptions"
+    doubt = unproven(cheapest.size, context)
+    why = doubt or Message(dated if cheapest.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
 
 
@@ -247,9 +247,9 @@ def _why_owed(context: JobContext) -> str:
     return join((paid, Message("keep.free", percent=100 - 100 * busy)), "sentences")
 
 
-def _why_not_sure(worth: Weighing, context: JobContext, today: Decimal) -> str:
+def _why_not_sure(gains: Weighing, context: JobContext, today: Decimal) -> str:
     """Return why the change that is worth most surely pays for nothing."""
-    best = min(map(worth.of, worth.candidates), key=lambda one: one.spends)
+    best = min(map(gains.of, gains.candidates), key=lambda w: w.spends)
     candidate, benefit = best.candidate, best.benefit
     machine, high = candidate.offer.name, candidate.usd_range.high
     if high < today:
@@ -260,23 +260,23 @@ def _why_not_sure(worth: Weighing, context: JobContext, today: Decimal) -> str:
     doubt = Message("keep.open-speed" if context.work.fixed_work else "keep.open-use")
     if candidate.by_price.high > candidate.by_hours.high:
         doubt = Message("keep.open-price", days=days)
-    mid, most, paid = map(whole_dollars, (candidate.expected, high, today))
-    return Message("keep.not-sure", machine=machine, mid=mid, high=most, today=paid, doubt=doubt)
+    mid, top, paid = map(whole_dollars, (candidate.expected, high, today))
+    return Message("keep.not-sure", machine=machine, mid=mid, high=top, today=paid, doubt=doubt)
 
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost; None where today's machine costs no more."""
     candidates = [] if _is_blind(context) else ranked
-    known = [candidate for candidate in candidates if _is_known(candidate)]
-    if not known and context.baseline.must_change:
-        known = ranked  # something has to be taken, as in `_paying`
-    cost = min((candidate.comparable for candidate in known), default=None)
-    equal = [candidate for candidate in known if candidate.comparable == cost]
-    least = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)
+    sure = [candidate for candidate in candidates if _is_known(candidate)]
+    if not sure and context.baseline.must_change:
+        sure = ranked  # something has to be taken, as in `_paying`
+    cost = min((candidate.comparable for candidate in sure), default=None)
+    equal = [candidate for candidate in sure if candidate.comparable == cost]
+    lowest = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)
     today = None if context.baseline.must_change else context.baseline.cost
-    if least is None or (today is not None and today * _SAME <= least.comparable):
+    if lowest is None or (today is not None and today * _SAME <= lowest.comparable):
         return None
-    return least
+    return lowest
 
 
 def _is_blind(context: JobContext) -> bool:
@@ -299,7 +299,7 @@ def _is_known(candidate: Candidate) -> bool:
 
 
 def _shortlist(
-    ranked: list[Candidate], wanted: Iterable[Candidate], context: JobContext
+    ranked: list[Candidate], named: Iterable[Candidate], context: JobContext
 ) -> list[Candidate]:
     """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
@@ -310,24 +310,24 @@ def _shortlist(
     equal = [candidate for candidate in ranked if candidate.hours_mid == hours]
     fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
     stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
-    kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
+    chosen = {id(candidate) for candidate in (*named, fastest, stays) if candidate is not None}
     today, paid = context.baseline.offer, context.baseline.cost
 
     def neighbor(candidate: Candidate) -> object:
         """Return the type of a cheaper machine of today's GPUs and provider; None for others."""
         offer = candidate.offer
-        here = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
-        return here and paid and candidate.comparable < paid and _size(candidate)
+        is_near = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
+        return is_near and paid and candidate.comparable < paid and _size(candidate)
 
     for kind in (neighbor, lambda candidate: candidate.offer.provider, _machine):
-        seen: set[object] = set()
+        sorts: set[object] = set()
         for candidate in ranked:
             its = kind(candidate)
-            if its not in seen:
-                seen.add(its)
-                if len(kept) < _LISTED:
-                    kept.add(id(candidate))
-    return [candidate for candidate in ranked if id(candidate) in kept]
+            if its not in sorts:
+                sorts.add(its)
+                if len(chosen) < _LISTED:
+                    chosen.add(id(candidate))
+    return [candidate for candidate in ranked if id(candidate) in chosen]
 
 
 def _size(candidate: Candidate) -> object:
@@ -341,7 +341,7 @@ def _machine(candidate: Candidate) -> object:
 
 
 def _option(
-    id_: str, candidate: Candidate, context: JobContext, worth: Worth, *, told_most: bool
+    id_: str, candidate: Candidate, context: JobContext, weighed: Worth, *, told_most: bool
 ) -> Option:
     spread, machine = how_it_runs(candidate, context)
     return Option(
@@ -362,8 +362,8 @@ def _option(
         saves=saving(context.baseline.cost, candidate.quote.exact),
         work_cost=context.work_cost(candidate.quote.exact),
         energy=energy_of(candidate, context),
-        benefit=worth.benefit,
-        move=worth.move,
+        benefit=weighed.benefit,
+        move=weighed.move,
         why=why(candidate, context),
         interruptions_known=candidate.interruptions is not None,
         distribution=spread,

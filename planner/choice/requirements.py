@@ -39,8 +39,8 @@ class NumberRange:
         enough = value >= self.low if self.inclusive else value > self.low
         if enough and value <= self.high:
             return None
-        least = "at least" if self.inclusive else "more than"
-        return f"is not {least} {self.low:g} and at most {self.high:g}"
+        bound = "at least" if self.inclusive else "more than"
+        return f"is not {bound} {self.low:g} and at most {self.high:g}"
 
 
 _MOST_WORK = 1e18
@@ -77,14 +77,14 @@ class Site:
     host_fraction: float | None = None
 
     def __post_init__(self) -> None:
-        given = (
+        stated = (
             ("grid intensity (g/kWh)", self.grid_g_per_kwh, GRID_G_PER_KWH),
             ("PUE", self.pue, PUE),
             ("the host's share", self.host_fraction, HOST_FRACTION),
         )
         wrong = [
             f"{what}: {value:g} {refusal}."
-            for what, value, allowed in given
+            for what, value, allowed in stated
             if value is not None and (refusal := allowed.refusal(value))
         ]
         if wrong:
@@ -343,18 +343,18 @@ class Requirements:
         return HORIZON_MONTHS if self.horizon_months is None else self.horizon_months
 
 
-def check_sold(asked: Requirements, catalog: Catalog) -> None:
+def check_sold(requirements: Requirements, catalog: Catalog) -> None:
     """Check the providers and regions that were asked for against what is sold.
 
     Raises:
         InputError: names every unknown one, with the nearest known ones.
     """
     problems: list[str] = []
-    if asked.providers:
+    if requirements.providers:
         sellers = (offer.provider for offer in catalog.offers)
-        problems += unknown_names("--provider", asked.providers, sellers)
-    if asked.regions:
-        problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
+        problems += unknown_names("--provider", requirements.providers, sellers)
+    if requirements.regions:
+        problems += unknown_names("--region", requirements.regions, known_regions(catalog.offers))
     if problems:
         raise InputError(problems)
 
@@ -371,37 +371,37 @@ def _models(names: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
     return tuple(dict.fromkeys(models)), problems
 
 
-def _unknown_words(asked: Requirements) -> Iterator[str]:
-    words = (
-        ("objective", (asked.objective,), OBJECTIVES),
-        ("purchases", asked.purchases, PURCHASES),
-        ("include", sorted(asked.include), INCLUDABLE),
-        ("--action", asked.actions, tuple(ACTIONS)),
-        ("--without", asked.without, tuple(ACTIONS)),
+def _unknown_words(requirements: Requirements) -> Iterator[str]:
+    fields = (
+        ("objective", (requirements.objective,), OBJECTIVES),
+        ("purchases", requirements.purchases, PURCHASES),
+        ("include", sorted(requirements.include), INCLUDABLE),
+        ("--action", requirements.actions, tuple(ACTIONS)),
+        ("--without", requirements.without, tuple(ACTIONS)),
     )
-    for field, given, known in words:
+    for field, given, valid in fields:
         for word in given:
-            if word not in known:
-                yield f"{field}: {word!r} is not one of {', '.join(known)}."
-    if asked.current is not None:
+            if word not in valid:
+                yield f"{field}: {word!r} is not one of {', '.join(valid)}."
+    if requirements.current is not None:
         try:
-            parse_place(asked.current)
+            parse_place(requirements.current)
         except InputError as error:
             yield from error.problems
 
 
-def _out_of_range(asked: Requirements) -> Iterator[str]:
+def _out_of_range(requirements: Requirements) -> Iterator[str]:
     for field, allowed in _RANGES.items():
-        value = getattr(asked, field)
+        value = getattr(requirements, field)
         refusal = None if value is None else allowed.refusal(value)
         if refusal is not None:
             yield f"{field}: {value:g} {refusal}."
-    if asked.price_usd_per_hour == 0:
+    if requirements.price_usd_per_hour == 0:
         yield "--price 0: nothing is saved on a free machine; give its price an hour."
-    if asked.gpu_counts is not None:
-        least, most = asked.gpu_counts
-        if GPUS.refusal(least) or GPUS.refusal(most) or least > most:
+    if requirements.gpu_counts is not None:
+        low, high = requirements.gpu_counts
+        if GPUS.refusal(low) or GPUS.refusal(high) or low > high:
             yield (
-                f"gpu_counts: {asked.gpu_counts} is not (least, most), each {GPUS.low:g} to "
+                f"gpu_counts: {requirements.gpu_counts} is not (least, most), each {GPUS.low:g} to "
                 f"{GPUS.high:g}."
             )

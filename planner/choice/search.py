@@ -82,18 +82,18 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
         refused = [unable] if unable else []
         if unable is None:
             layout, today = _layout(size, context), size.today
-            here = speeds[layout, today]
-            made, refused = _consider(size, layout, here, context, ways_on[today])
-            candidates.extend(made)
-            if made:  # why all copies of today are needed is told beside what else it can do
+            speed = speeds[layout, today]
+            fitting, refused = _consider(size, layout, speed, context, ways_on[today])
+            candidates.extend(fitting)
+            if fitting:  # why all copies of today are needed is told beside what else it can do
                 refused = [why for why in refused if why.offer != size.offer.name]
         for why in refused:
             before = rejected.setdefault((why.offer, why.reason), why)
             if why.excess < before.excess:
                 rejected[why.offer, why.reason] = why
     names = {candidate.offer.name for candidate in candidates}
-    kept = (one for (name, _), one in rejected.items() if name not in names)
-    return tuple(candidates), tuple(sorted(kept, key=attrgetter("offer", "reason")))
+    final = (reason_ for (name, _), reason_ in rejected.items() if name not in names)
+    return tuple(candidates), tuple(sorted(final, key=attrgetter("offer", "reason")))
 
 
 def _offered(context: JobContext) -> Iterator[Offer]:
@@ -149,22 +149,22 @@ def _consider(
     ways: tuple[Way, ...],
 ) -> tuple[list[Candidate], list[Rejected]]:
     """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
-    made: list[Candidate] = []
+    fitting: list[Candidate] = []
     over: list[Rejected] = []
     offer = size.offer
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
-    place = _place(size, layout, speeds.kernels, context)
+    placed = _place(size, layout, speeds.kernels, context)
     limited = context.asked.limits_a_job
     for way in ways:
-        if place.stays and not way.actions:
+        if placed.stays and not way.actions:
             continue  # that is o0
-        candidate = _candidate(place, speeds, context, way)
+        candidate = _candidate(placed, speeds, context, way)
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
             reason, detail = all_needed(size, context, candidate.speed)
             if size.today:
-                told = Message("no.fewer-copies", machine=offer.name)
-                over.append(Rejected(offer=told, reason=reason, detail=detail))
+                today_text = Message("no.fewer-copies", machine=offer.name)
+                over.append(Rejected(offer=today_text, reason=reason, detail=detail))
             continue
         problem = _unfit_for_spot(candidate, context) or too_slow(candidate, context)
         if problem is not None:
@@ -174,8 +174,8 @@ def _consider(
         limits = over_limits(offer.name, candidate.hours, cost, context.asked) if limited else []
         over.extend(limits)
         if not limits:
-            made.append(candidate)
-    return made, over
+            fitting.append(candidate)
+    return fitting, over
 
 
 def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:
@@ -194,21 +194,21 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
 
     Each has the actions that were asked for, and none that was ruled out.
     """
-    asked = context.asked
-    wanted = tuple(action(code, context.signals) for code in asked.actions)
-    fixes = tuple(one for one in context.fixes if one.code not in asked.without)
-    ways = [(), fixes, tuple(one for one in fixes if one.effort_hours <= SWITCH_HOURS)]
-    if context.idle_share and END_WHEN_IDLE not in asked.without:
+    needs = context.asked
+    chosen = tuple(action(code, context.signals) for code in needs.actions)
+    fixes = tuple(fix for fix in context.fixes if fix.code not in needs.without)
+    ways = [(), fixes, tuple(fix for fix in fixes if fix.effort_hours <= SWITCH_HOURS)]
+    if context.idle_share and END_WHEN_IDLE not in needs.without:
         end = ACTIONS[END_WHEN_IDLE]
         if context.work.idle_hours:
             ways = [(), *((*way, end) for way in ways)]
         elif not context.work.fixed_work:
             ways.append((end,))
-    if may_scale(context) and SCALE_DOWN not in asked.without:
+    if may_scale(context) and SCALE_DOWN not in needs.without:
         ways.append((ACTIONS[SCALE_DOWN],))
-    for way in dict.fromkeys(tuple(one.code for one in way) for way in ways):
-        others = (action(code, context.signals) for code in way if code not in asked.actions)
-        yield compatible((*wanted, *others))
+    for way in dict.fromkeys(tuple(fix.code for fix in way) for way in ways):
+        quick = (action(code, context.signals) for code in way if code not in needs.actions)
+        yield compatible((*chosen, *quick))
 
 
 class _Taken(NamedTuple):
@@ -258,9 +258,9 @@ def price_changes(
     speeds = _speeds(layout, context, ways, _kernels(today.gpu, context))
     if isinstance(speeds, InputError):
         raise speeds
-    place, saves = _place(size, layout, speeds.kernels, context), []
+    placed, saves = _place(size, layout, speeds.kernels, context), []
     for way in ways:
-        bill = _candidate(place, speeds, context, way)
+        bill = _candidate(placed, speeds, context, way)
         low, high = bill.usd_range.low, bill.usd_range.high
         least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
         factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
@@ -298,38 +298,38 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
     return layout
 
 
-def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: Way) -> Candidate:
-    (actions, codes, _), size = way, place.size
+def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -> Candidate:
+    (actions, codes, _), size = way, placed.size
     offer = size.offer
     unchanged, speed = speeds.done[()], speeds.done[codes]
-    if place.doubt:
-        speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
-    scaled = scaling(place.size, context, speed) if SCALE_DOWN in codes else None
+    if placed.doubt:
+        speed = msgspec.structs.replace(speed, basis=join((speed.basis, placed.doubt)), weak=True)
+    scaled = scaling(placed.size, context, speed) if SCALE_DOWN in codes else None
     hours = (
-        _hours(context, place.layout, unchanged, speed, actions)
+        _hours(context, placed.layout, unchanged, speed, actions)
         if scaled is None
-        else scaled_hours(scaled, place.size, context, speed)
+        else scaled_hours(scaled, placed.size, context, speed)
     )
     return Candidate(
         size=size,
         count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
-        codes=(*codes, *place.changes),
-        effort_hours=effort_hours(offer, actions, place.changes, context),
+        codes=(*codes, *placed.changes),
+        effort_hours=effort_hours(offer, actions, placed.changes, context),
         speed=speed,
         hours_of_work=context.work.hours_at_work,
         idle_hours=context.work.idle_hours_with(codes),
         causes=hours.causes,
         basis=hours.basis,
         work=context.work,
-        interruptions=place.interruptions,
+        interruptions=placed.interruptions,
         catalog=context.catalog,
         dearest=context.market.dearest,
-        moved=place.moved,
-        tenancy=place.tenancy,
+        moved=placed.moved,
+        tenancy=placed.tenancy,
         owed=context.baseline.owed,
-        stays=place.stays,
-        unknown_today=place.unknown_today,
+        stays=placed.stays,
+        unknown_today=placed.unknown_today,
         scaling=scaled,
     )
 
@@ -341,23 +341,23 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
 
 
 def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:
-    gpus, asked = max(1, size.used), context.asked
-    return rate(size.offer, asked.spot_trace, asked.checkpoints, gpus, size.machines)
+    gpus, needs = max(1, size.used), context.asked
+    return rate(size.offer, needs.spot_trace, needs.checkpoints, gpus, size.machines)
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
     """Return why spot capacity would not do: the work never ends, or not in time."""
     if candidate.offer.purchase != "spot":
         return None
-    asked, work_h = context.asked, candidate.work_hours("high")
+    needs, work_h = context.asked, candidate.work_hours("high")
     if candidate.interruptions is not None:
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
             return endless
     count, gpus = candidate.size.machines, max(1, candidate.size.used)
-    if asked.deadline_h is not None and count > 1:
+    if needs.deadline_h is not None and count > 1:
         return "deadline", Message("no.trace-of-one", n=count)
-    return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
+    return misses_deadline(work_h, needs.spot_trace, needs.checkpoints, needs.deadline_h, gpus)
 
 
 class _Hours(NamedTuple):
@@ -396,7 +396,7 @@ def _hours(
     return _Hours((), Message("hours.held"))
 
 
-def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hours:
+def _ended_when_idle(profile: Profile, idle: float, needs: Requirements) -> _Hours:
     """Return the hours of a machine that ends some time after its last work, and starts for more.
 
     Of each pause the delay and the start are not saved. Where the mean length of the pauses is
@@ -405,14 +405,14 @@ def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hou
     That is the pause before and after the job, where it is long. Of people's work the machine may
     have to stay on from the first piece of a day to the last, as in half of the cases expected.
     """
-    pause_s, lost_s = idle_pause_s(profile), IDLE_END_S + asked.checkpoints.restart_s
+    pause_s, lost_s = idle_pause_s(profile), IDLE_END_S + needs.checkpoints.restart_s
     least, expected = 0.05, 0.5
     basis = Message("hours.idle-saved", share=idle)
     if pause_s is not None:
         least, expected = max(0.0, 1.0 - lost_s / pause_s), math.exp(-lost_s / pause_s)
         basis = Message("hours.idle-pauses", share=idle, seconds=pause_s)
     around = profile.idle_around_fraction
-    saved, within = around * (1.0 - kept_idle(profile, asked)), max(0.0, idle - around)
+    saved, within = around * (1.0 - kept_idle(profile, needs)), max(0.0, idle - around)
     parts = (0.95, min(0.95, expected), least)
     low, mid, high = (1.0 - saved - within * part for part in parts)
     *_, share = open_hours(profile) or (0.0,)
@@ -429,21 +429,21 @@ def _faster(
     What the range of the speed is wider with the actions comes from them, by what each may gain.
     """
     down, up = (
-        min(one, other) for one, other in zip(_widths(unchanged), _widths(speed), strict=True)
+        min(width, limit) for width, limit in zip(_widths(unchanged), _widths(speed), strict=True)
     )
     mid = 1.0 / unchanged.mid
-    place = Cause("speed", _axis(layout), mid / up, mid, mid * down)
+    cause = Cause("speed", _axis(layout), mid / up, mid, mid * down)
     if not actions:
-        return (place,)
-    lower, higher = (whole / part for whole, part in zip(_widths(speed), (down, up), strict=True))
+        return (cause,)
+    lower, higher = (width_ / part for width_, part in zip(_widths(speed), (down, up), strict=True))
     gain = unchanged.mid / speed.mid
     doubts = {a.code: math.log(a.gain[2] / a.gain[0]) for a in actions if a.gain}
     total = sum(doubts.values())
     if not total:
-        return (place, Cause("cure", "gain", gain / higher, gain, gain * lower))
+        return (cause, Cause("cure", "gain", gain / higher, gain, gain * lower))
     parts = ((code, doubt / total) for code, doubt in doubts.items() if doubt)
     return (
-        place,
+        cause,
         Cause("cure", "gain", gain, gain, gain),
         *(Cause("cure", f"gain/{code}", higher**-part, 1.0, lower**part) for code, part in parts),
     )
@@ -516,50 +516,50 @@ def scaling(
         return None
     offer = size.offer
     copy = _copy(offer, context, speed)
-    least = min(_limits(size, context, speed, copy), default=_UNMEASURED)
-    if least.times <= 0.0:
+    limit = min(_limits(size, context, speed, copy), default=_UNMEASURED)
+    if limit.times <= 0.0:
         return None
-    demand, by_hour = _demand(context), _by_hour(offer, context, least.times * margin)
-    busy = max(asked / n for asked, n in zip(demand, by_hour, strict=True) if n)
+    demand, by_hour = _demand(context), _by_hour(offer, context, limit.times * margin)
+    busy = max(load / n for load, n in zip(demand, by_hour, strict=True) if n)
     starts = sum(max(0, n - by_hour[hour - 1]) for hour, n in enumerate(by_hour))
     service = context.work.service
-    found = Scaling(
+    result = Scaling(
         by_hour=by_hour if len(set(by_hour)) > 1 else by_hour[:1],
         starts=starts,
         start_s=context.asked.checkpoints.restart_s,
         paid=(sum(by_hour) + starts * _start_h(offer, context)) / len(by_hour),
-        busiest_fraction=busy / least.times if service else (copy.share or 0.0) * busy,
+        busiest_fraction=busy / limit.times if service else (copy.share or 0.0) * busy,
         latency_ms=copy.latency_at(busy)
         if service is None
         else service.latency_ms(service.layout_on(offer, size.used), busy * service.rate),
-        limit=least.words,
+        limit=limit.words,
     )
-    ordered = offer.gpu_count * size.machines * found.peak
-    paid = found.paid * period_h(context)
+    ordered = offer.gpu_count * size.machines * result.peak
+    paid = result.paid * period_h(context)
     fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
-    return found if fewer and ordered >= offer.minimum_gpus else None
+    return result if fewer and ordered >= offer.minimum_gpus else None
 
 
 def all_needed(size: OnSale, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
     """Return why no fewer copies are enough on the machines of an offer."""
     copies, offer = context.work.replicas, size.offer
-    least = min(_limits(size, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
-    if least.times <= 0.0:
-        return least.reason, Message("no.fewer", n=copies, why=least.words)
-    times = Message("no.one-answers", times=least.times, why=least.words)
-    peak = max(_by_hour(offer, context, least.times))
+    limit = min(_limits(size, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
+    if limit.times <= 0.0:
+        return limit.reason, Message("no.fewer", n=copies, why=limit.words)
+    times = Message("no.one-answers", times=limit.times, why=limit.words)
+    peak = max(_by_hour(offer, context, limit.times))
     if peak > copies:
-        return least.reason, Message("no.peak", n=peak, today=copies, why=times)
-    return least.reason, Message("no.fewer", n=copies, why=times)
+        return limit.reason, Message("no.peak", n=peak, today=copies, why=times)
+    return limit.reason, Message("no.fewer", n=copies, why=times)
 
 
-def scaled_hours(found: Scaling, size: OnSale, context: JobContext, speed: Estimate) -> _Hours:
+def scaled_hours(scaled: Scaling, size: OnSale, context: JobContext, speed: Estimate) -> _Hours:
     """Return the hours of each of the peak's machines: machine hours of the period over them.
 
     The ends are those of the copies that the ends of the speed ask for; at most today's.
     """
-    held = context.work.hours.mid
-    most, speeds = context.work.replicas * held, (speed.high, speed.mid, speed.low)
+    base = context.work.hours.mid
+    top, speeds = context.work.replicas * base, (speed.high, speed.mid, speed.low)
     margins = (1.0, 1.0, 1.0)
     if context.work.service is not None:
         speeds, margins = (speed.mid,) * 3, (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)
@@ -568,12 +568,12 @@ def scaled_hours(found: Scaling, size: OnSale, context: JobContext, speed: Estim
     shares = []
     for end, margin in zip(speeds, margins, strict=True):
         expected = end == speed.mid and margin == 1.0
-        there = found if expected else scaling(size, context, exactly(end, speed.basis), margin)
-        hours = most if there is None else there.paid * period_h(context)
-        shares.append(hours / found.peak / held)
+        fewer = scaled if expected else scaling(size, context, exactly(end, speed.basis), margin)
+        hours = top if fewer is None else fewer.paid * period_h(context)
+        shares.append(hours / scaled.peak / base)
     low, mid, high = shares
     cause = Cause("use", f"copies/{size.offer.gpu}", min(low, mid), mid, max(mid, high))
-    return _Hours((cause,), Message("hours.copies", limit=found.limit))
+    return _Hours((cause,), Message("hours.copies", limit=scaled.limit))
 
 
 def may_scale(context: JobContext) -> bool:
@@ -582,14 +582,14 @@ def may_scale(context: JobContext) -> bool:
     A copy that shares its machine with other jobs leaves that machine on the bill.
     """
     work, job = context.work, context.profile.job
-    asked = work.replicas > 1 or work.demand is not None
-    return job.kind.answers and not work.fixed_work and asked and context.baseline.tenancy is None
+    wants = work.replicas > 1 or work.demand is not None
+    return job.kind.answers and not work.fixed_work and wants and context.baseline.tenancy is None
 
 
 def period_h(context: JobContext) -> float:
     """Return the hours that a schedule covers: all of a month where demand is told by the hour."""
-    held = context.work.hours.mid
-    return held if context.work.demand is None else float(HOURS_PER_MONTH)
+    hours = context.work.hours.mid
+    return hours if context.work.demand is None else float(HOURS_PER_MONTH)
 
 
 def _demand(context: JobContext) -> tuple[float, ...]:
@@ -604,15 +604,15 @@ def _demand(context: JobContext) -> tuple[float, ...]:
     return (float(max(context.work.replicas, seen)),)
 
 
-def _by_hour(offer: Offer, context: JobContext, most: float) -> tuple[int, ...]:
+def _by_hour(offer: Offer, context: JobContext, capacity: float) -> tuple[int, ...]:
     demand = _demand(context)
     stated = context.profile.job.replicas
-    least = stated.min if stated else None
-    fewest = max(1, least or 0)
-    quiet = 0 if _may_end(context, least) else fewest
+    minimum = stated.min if stated else None
+    fewest = max(1, minimum or 0)
+    quiet = 0 if _may_end(context, minimum) else fewest
     needed = tuple(
-        max(fewest, math.ceil(asked / most - _ROUNDING)) if asked > 0.0 else quiet
-        for asked in demand
+        max(fewest, math.ceil(load / capacity - _ROUNDING)) if load > 0.0 else quiet
+        for load in demand
     )
     # A term is paid for all hours, and a start longer than an hour costs more than it ends.
     always = offer.purchase not in BOUGHT or context.asked.checkpoints.restart_s >= _HOUR_S
@@ -626,14 +626,14 @@ def _start_h(offer: Offer, context: JobContext) -> float:
     return math.ceil(context.asked.checkpoints.restart_s / unit_s) * unit_s / _HOUR_S
 
 
-def _may_end(context: JobContext, least: int | None) -> bool:
+def _may_end(context: JobContext, minimum: int | None) -> bool:
     """Return whether no copy at all may run in an hour without a request.
 
     Who stated that none need run may; else a request that comes all the same waits for a start, so
     that must keep the latency target.
     """
-    if least is not None:
-        return least == 0
+    if minimum is not None:
+        return minimum == 0
     target_ms = context.profile.job.latency_slo_ms
     return target_ms is None or context.asked.checkpoints.restart_s * 1000.0 <= target_ms
 
@@ -666,7 +666,7 @@ def _peak(context: JobContext) -> float:
     window_s = profile.window.duration_s if profile.window else None
     if context.work.demand is not None and (window_s or 0.0) > _HOUR_S:
         return 0.0
-    seen = (one.p95 for slot in _SLOTS for one in profile.readings(slot))
+    seen = (reading.p95 for slot in _SLOTS for reading in profile.readings(slot))
     return max((value for value in seen if value is not None), default=0.0)
 
 
@@ -698,8 +698,8 @@ def _by_serving(size: OnSale, service: MeasuredService) -> Iterator[_Limit]:
         reason: Reason = "memory" if limit.stopped_by == "memory" else "latency"
         yield _Limit(0.0, Message("limit.no-rate", why=limit.stopped_by), reason)
     else:
-        words = Message("limit.rate", rate=limit.rate, why=limit.stopped_by)
-        yield _Limit(limit.rate / service.rate, words, "latency")
+        text = Message("limit.rate", rate=limit.rate, why=limit.stopped_by)
+        yield _Limit(limit.rate / service.rate, text, "latency")
 
 
 def _by_latency(copy: _Copy) -> Iterator[_Limit]:
@@ -711,16 +711,16 @@ def _by_latency(copy: _Copy) -> Iterator[_Limit]:
         yield _Limit(0.0, Message("limit.latency-missed"), "latency")
     elif copy.queued_ms > 0.0:
         longest = 1.0 + (copy.target_ms - copy.latency_ms) / copy.queued_ms
-        most = busiest(copy.peak, longest) / max(copy.peak, _ROUNDING)
-        yield _Limit(most, Message("limit.latency", ms=copy.target_ms), "latency")
+        times = busiest(copy.peak, longest) / max(copy.peak, _ROUNDING)
+        yield _Limit(times, Message("limit.latency", ms=copy.target_ms), "latency")
 
 
 def _by_parts(profile: Profile, speed: Estimate) -> Iterator[_Limit]:
     for title, part in PARTS:
         if used := part(profile):
-            most = BUSIEST / used * min(1.0, speed.mid)
-            yield _Limit(most, Message("limit.part", part=title, share=BUSIEST), "slowdown")
+            times = BUSIEST / used * min(1.0, speed.mid)
+            yield _Limit(times, Message("limit.part", part=title, share=BUSIEST), "slowdown")
     serving = profile.job.serving
     if serving is not None and serving.kv_cache_fraction:
-        most = BUSIEST / serving.kv_cache_fraction
-        yield _Limit(most, Message("limit.kv-cache", share=BUSIEST), "memory")
+        times = BUSIEST / serving.kv_cache_fraction
+        yield _Limit(times, Message("limit.kv-cache", share=BUSIEST), "memory")

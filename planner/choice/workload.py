@@ -113,7 +113,7 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
         InputError: a deadline without an amount of work to do by then, a demand by the hour that
             cannot be used, or figures of a profile that contradict each other.
     """
-    problems = [problem for one in profiles for problem in _unusable_demand(one, period)]
+    problems = [problem for profile in profiles for problem in _unusable_demand(profile, period)]
     problems += [line for profile in profiles for line in _impossible_figures(profile)]
     if requirements.deadline_h is not None and period == "month":
         problems.append(
@@ -232,7 +232,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         at_work_s = declared * 3600.0 * (1.0 if profile.job.kind.answers else 1.0 - around)
         units = rate * at_work_s if rate is not None else None
     month, replicas, demand = period == "month", _replicas(profile), _demand(profile)
-    asked = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
+    stated = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
     service = measured_service(profile, notes) if month else None
     if service is not None and profile.work is None:
         units = service.rate * service.question.traffic.output * hours.mid * 3600.0
@@ -245,7 +245,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         notes.append(Message("note.replicas", job=profile.job.name, n=replicas))
     return Workload(
         hours=hours,
-        units=None if units is None else units * asked,
+        units=None if units is None else units * stated,
         fixed_work=fixed,
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
@@ -266,10 +266,10 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     )
 
 
-def _data_set(profile: Profile, stored: int, asked: Requirements) -> tuple[int, list[str]]:
+def _data_set(profile: Profile, stored: int, requirements: Requirements) -> tuple[int, list[str]]:
     """Return the bytes of the data set that are billed beside what is stored, and what is said."""
     name, gib = profile.job.name, profile.job.dataset_gib
-    if not gib or asked.machine_only:
+    if not gib or requirements.machine_only:
         return 0, []
     if round(gib * GIB) <= stored:
         return 0, [Message("note.data-within", job=name, gib=gib, stored=stored / GIB)]
@@ -310,9 +310,9 @@ def kept_idle(profile: Profile, requirements: Requirements) -> float:
     return max(_LEAST_KEPT, min(1.0, lost_s / around_s)) if around_s else 1.0
 
 
-def _bytes(asked: int | None, gib: float | None) -> int:
-    if asked is not None:
-        return asked
+def _bytes(stated: int | None, gib: float | None) -> int:
+    if stated is not None:
+        return stated
     return round(gib * GIB) if gib else 0
 
 
@@ -348,8 +348,8 @@ def _wrong(stated: object) -> str | None:
     if not isinstance(stated, Sequence) or isinstance(stated, str):
         return f"is {stated!r:.40}, not a list"
     for hour, rate in enumerate(stated):
-        known = isinstance(rate, int | float) and not isinstance(rate, bool)
-        if not known or not math.isfinite(rate) or rate < 0.0:
+        is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if not is_number or not math.isfinite(rate) or rate < 0.0:
             return f"has {rate!r:.40} at place {hour + 1}, not a number of at least 0"
     if len(stated) not in {DAY_H, WEEK_H}:
         return f"has {len(stated)} numbers"
@@ -425,26 +425,26 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
     machines: dict[object, list[Resident]] = defaultdict(list)
     for job in jobs:
         # Without an id nothing shows that two jobs are neighbours: each is a machine of its own.
-        place = (None if job.assumed else job.profile.hardware.machine) or ("alone", job.name)
-        machines[place, job.offer.name, job.offer.region, job.offer.purchase].append(job)
+        key = (None if job.assumed else job.profile.hardware.machine) or ("alone", job.name)
+        machines[key, job.offer.name, job.offer.region, job.offer.purchase].append(job)
     neighbors = {
-        jobs[place].name: [jobs[other] for other in group if other != place]
+        jobs[index].name: [jobs[other] for other in group if other != index]
         for group in by_shared_gpus([job.profile for job in jobs])
-        for place in group
+        for index in group
     }
     users = Counter(device for job in jobs for device in devices_of(job.profile))
-    found: dict[str, Tenancy] = {}
+    result: dict[str, Tenancy] = {}
     for group in machines.values():
         if len(group) > 1:
             _check_gpus(group)
             shares = {job.name: _share(job) for job in group}
-            found.update((job.name, _beside(job, group, shares)) for job in group)
+            result.update((job.name, _beside(job, group, shares)) for job in group)
         else:
             (job,) = group
             part = _part(job, users, neighbors[job.name], whole_machine=whole_machine)
             if part.held < part.of:
-                found[job.name] = part
-    return found
+                result[job.name] = part
+    return result
 
 
 def _check_gpus(group: Sequence[Resident]) -> None:
@@ -467,12 +467,12 @@ def _part(
 
     Of a GPU that several jobs held, together or in turns, each bears the same part.
     """
-    held = gpus_held(job.profile, job.offer)
-    of = held if whole_machine else max(held, round(job.offer.gpu_count))
+    gpus = gpus_held(job.profile, job.offer)
+    of = gpus if whole_machine else max(gpus, round(job.offer.gpu_count))
     if not neighbors:
-        return Tenancy(held=held, of=of)
+        return Tenancy(held=gpus, of=of)
     not_paid = (1 - Fraction(1, users[device]) for device in devices_of(job.profile))
-    part = (held - sum(not_paid, Fraction(0))) / of
+    part = (gpus - sum(not_paid, Fraction(0))) / of
     return Tenancy(
         held=part.numerator,
         of=part.denominator,
@@ -481,15 +481,15 @@ def _part(
     )
 
 
-def _beside(one: Resident, group: list[Resident], shares: Mapping[str, Fraction]) -> Tenancy:
-    others = [other for other in group if other is not one]
+def _beside(job: Resident, group: list[Resident], shares: Mapping[str, Fraction]) -> Tenancy:
+    neighbors = [other for other in group if other is not job]
     parts = math.lcm(*(share.denominator for share in shares.values()))
     return Tenancy(
-        held=int(shares[one.name] * parts),
+        held=int(shares[job.name] * parts),
         of=int(sum(shares.values()) * parts),
         parts=parts,
-        beside=tuple(sorted(other.name for other in others)),
-        hours=max(other.hours for other in others),
+        beside=tuple(sorted(other.name for other in neighbors)),
+        hours=max(other.hours for other in neighbors),
     )
 
 
@@ -501,16 +501,16 @@ def _share(job: Resident) -> Fraction:
 
 def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
     """Return how a machine's bill was split, as a sentence."""
-    held, of = tenancy.held, tenancy.of
+    gpus, of = tenancy.held, tenancy.of
     if not tenancy.beside:
-        return Message("note.part-of-machine", job=name, machine=offer.name, held=held, of=of)
+        return Message("note.part-of-machine", job=name, machine=offer.name, held=gpus, of=of)
     free = round(offer.gpu_count - of / tenancy.parts)
     return Message(
         "note.shares-machine" if free <= 0 else "note.shares-machine-with-free-gpus",
         job=name,
         machine=offer.name,
         others=tenancy.beside,
-        held=held,
+        held=gpus,
         of=of,
         n=free,
     )

@@ -65,8 +65,8 @@ def move(
     if moved_bytes is None:
         return Move(once_usd=None, hours=None, pays_back_days=None)
     once = _once_usd(today, moved_bytes, today.provider == offer.provider, catalog.as_of)
-    known = [o.network_gbps for o in (today, offer) if o.network_gbps]
-    hours = moved_bytes * _BITS_PER_BYTE / (min((*known, _LEAVING_GBPS)) * 1e9) / 3600.0
+    links = [o.network_gbps for o in (today, offer) if o.network_gbps]
+    hours = moved_bytes * _BITS_PER_BYTE / (min((*links, _LEAVING_GBPS)) * 1e9) / 3600.0
     return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
 
 

@@ -63,21 +63,21 @@ def rule(code: str) -> Rule:
     Raises:
         InputError: there is no such code; the known ones are listed.
     """
-    found = next((rule for rule in RULES if rule.code == code), None)
-    if found is None:
+    match = next((rule for rule in RULES if rule.code == code), None)
+    if match is None:
         raise InputError(
             f"{code} is not a finding code; known: {', '.join(r.code for r in RULES)}."
         )
-    return found
+    return match
 
 
 def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     case = next((c for c in rule.cases if all(t.holds(signals) for t in c.tests)), None)
     if case is None:
         return None
-    wanted = rule.actions if case.actions is None else case.actions
-    actions = _applicable(wanted, signals)
-    helped = not wanted or actions or signals["job.family"] is None
+    codes = rule.actions if case.actions is None else case.actions
+    actions = _applicable(codes, signals)
+    helped = not codes or actions or signals["job.family"] is None
     unseen = _waits_unseen(case, signals)
     cause = _GPU_UNSEEN if unseen else case.cause
     finding = Finding(
@@ -123,13 +123,13 @@ def _named(case: Case, signals: Signals) -> str:
         return Message("cause.faults", faults=faults) if isinstance(faults, str) else ""
     if case.names is None:
         return ""
-    place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
-    if not isinstance(place, str) or not isinstance(share, float):
+    where, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
+    if not isinstance(where, str) or not isinstance(share, float):
         return ""
     low, high = (signals[f"waits.{case.names}.{end}_of_place"] for end in ("low", "high"))
     if not isinstance(low, float) or not isinstance(high, float):
-        return Message("cause.place", place=place, share=share)
-    return Message("cause.place-range", place=place, share=share, low=low, high=high)
+        return Message("cause.place", place=where, share=share)
+    return Message("cause.place-range", place=where, share=share, low=low, high=high)
 
 
 def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:
@@ -154,9 +154,9 @@ def reading_at(test: Test, signals: Signals) -> Reading | None:
 def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:
     """Let causes claim from the idle and the busy time in order of confidence, then of size."""
     busy = signals[BUSY]
-    known = busy if isinstance(busy, float) else None
+    busy_share = busy if isinstance(busy, float) else None
     # Where busy time is unknown, all causes share the whole.
-    left = {"all": 1.0} if known is None else {"idle": 1.0 - known, "busy": known}
+    left = {"all": 1.0} if busy_share is None else {"idle": 1.0 - busy_share, "busy": busy_share}
     left["outside"] = 1.0
     # The other shares are of the steps' time, which is what the rest of the run leaves.
     outside = (
@@ -260,19 +260,19 @@ def fixes(findings: tuple[Finding, ...], signals: Signals) -> tuple[Action, ...]
     Of each mechanism the strongest, and beside it what is only a switch.
     """
     codes = dict.fromkeys(code for finding in findings for code in finding.actions)
-    wanted = compatible(
-        one
-        for one in (action(code, signals) for code in codes)
-        if one.kind == "safe" and _gain(one) > 1.0 and one.is_proved(signals)
+    useful = compatible(
+        fix
+        for fix in (action(code, signals) for code in codes)
+        if fix.kind == "safe" and _gain(fix) > 1.0 and fix.is_proved(signals)
     )
     return tuple(
-        one for one in wanted if one.effort_hours <= SWITCH_HOURS or one is _strongest(one, wanted)
+        fix for fix in useful if fix.effort_hours <= SWITCH_HOURS or fix is _strongest(fix, useful)
     )
 
 
-def _gain(one: Action) -> float:
-    return one.gain[1] if one.gain else 1.0
+def _gain(cure: Action) -> float:
+    return cure.gain[1] if cure.gain else 1.0
 
 
-def _strongest(one: Action, actions: Iterable[Action]) -> Action:
-    return max((a for a in actions if a.mechanism == one.mechanism), key=_gain)
+def _strongest(cure: Action, actions: Iterable[Action]) -> Action:
+    return max((a for a in actions if a.mechanism == cure.mechanism), key=_gain)

@@ -60,8 +60,8 @@ def _unfilled(signals: Signals) -> float | None:
 
 
 def _uneven(signals: Signals) -> float | None:
-    mean, most = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
-    return None if mean is None or not most else max(0.0, 1.0 - mean / most)
+    mean, maximum = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
+    return None if mean is None or not maximum else max(0.0, 1.0 - mean / maximum)
 
 
 def _behind(signals: Signals) -> float | None:

@@ -146,11 +146,11 @@ def _settled(
                 yield Change(action=code, outcome=LEFT, what=reasons.get(name, f"no {name}"))
         return
     if how.by == "machine" or how.kind == "structural":
-        words = f"a matter of the machine: {how.words}"
+        text = f"a matter of the machine: {how.words}"
     else:
         by_hand = how.lines.get(_FRAMEWORK) or how.words or f"gpucost explain {code}"
-        words = f"the program itself must do it: {by_hand}"
-    yield Change(action=code, outcome=LEFT, what=words)
+        text = f"the program itself must do it: {by_hand}"
+    yield Change(action=code, outcome=LEFT, what=text)
 
 
 def _variable_changes(
@@ -159,9 +159,9 @@ def _variable_changes(
     """Yield what became of the variables that belong to no action of the recipe."""
     for name in _of_no_action(recipe):
         applied = name in environment
-        words = f"{name}={environment[name]}" if applied else reasons[name]
+        text = f"{name}={environment[name]}" if applied else reasons[name]
         outcome = APPLIED if applied else LEFT
-        yield Change(action="environment", outcome=outcome, what=words)
+        yield Change(action="environment", outcome=outcome, what=text)
 
 
 def _of_no_action(recipe: AskedRecipe) -> dict[str, str]:

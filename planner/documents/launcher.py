@@ -66,22 +66,22 @@ def launch(
     surroundings: Surroundings,
 ) -> Launch:
     """Return how a recipe has a command started, and why not where it does not."""
-    words, processes, changes = tuple(command), 1, []
+    argv, processes, changes = tuple(command), 1, []
     parallel = [code for code in recipe.actions if code in _PARALLEL]
     for code in parallel:
-        why = _why_not_torchrun(recipe, words, surroundings) if processes == 1 else None
+        why = _why_not_torchrun(recipe, argv, surroundings) if processes == 1 else None
         if why is None and processes == 1:
-            words, processes = _torchrun(recipe, words), _processes(recipe)
+            argv, processes = _torchrun(recipe, argv), _processes(recipe)
         reason = f"torchrun starts {processes} processes" if why is None else why
         changes.append(Change(action=code, outcome=LEFT if why else APPLIED, what=reason))
     if _NUMA in recipe.actions:
         why = _why_not_numactl(processes, environ, surroundings)
         if why is None:
             node = surroundings.gpu_node
-            words = ("numactl", f"--cpunodebind={node}", f"--preferred={node}", *words)
+            argv = ("numactl", f"--cpunodebind={node}", f"--preferred={node}", *argv)
         reason = f"cores and memory of NUMA node {surroundings.gpu_node}" if why is None else why
         changes.append(Change(action=_NUMA, outcome=LEFT if why else APPLIED, what=reason))
-    return Launch(command=words, processes=processes, changes=tuple(changes))
+    return Launch(command=argv, processes=processes, changes=tuple(changes))
 
 
 def _processes(recipe: AskedRecipe) -> int:
@@ -89,22 +89,22 @@ def _processes(recipe: AskedRecipe) -> int:
     return int(value) if isinstance(value, int | float) else 1
 
 
-def _torchrun(recipe: AskedRecipe, words: tuple[str, ...]) -> tuple[str, ...]:
+def _torchrun(recipe: AskedRecipe, argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command as torchrun starts it, with the same Python."""
     restarts = recipe.launcher.get("max_restarts", 0)
     options = ["--standalone", f"--nproc-per-node={_processes(recipe)}"]
     options.append(f"--max-restarts={restarts}")
-    return (words[0], "-m", "torch.distributed.run", *options, *words[1:])
+    return (argv[0], "-m", "torch.distributed.run", *options, *argv[1:])
 
 
 def _why_not_torchrun(
-    recipe: AskedRecipe, words: tuple[str, ...], surroundings: Surroundings
+    recipe: AskedRecipe, argv: tuple[str, ...], surroundings: Surroundings
 ) -> str | None:
     processes = _processes(recipe)
-    names = {PurePath(word).name for word in words[:3]}
-    if names & _LAUNCHERS or set(words) & _LAUNCHING_MODULES:
+    names = {PurePath(word).name for word in argv[:3]}
+    if names & _LAUNCHERS or set(argv) & _LAUNCHING_MODULES:
         return "the command starts its processes itself"
-    if words[0].endswith(_OF_THE_MACHINE):
+    if argv[0].endswith(_OF_THE_MACHINE):
         return f"{_OF_THE_MACHINE} starts them on this machine"
     if processes == 1:
         return "the recipe's machine has one GPU for it"
@@ -112,8 +112,8 @@ def _why_not_torchrun(
         return "several machines need a common address: torchrun --nnodes, --rdzv-endpoint"
     if surroundings.gpus is not None and surroundings.gpus < processes:
         return f"it needs {processes} GPUs, and this machine has {surroundings.gpus}"
-    script = words[1] if len(words) > 1 else ""
-    if not _PYTHON.match(PurePath(words[0]).name) or not script or script == "-c":
+    script = argv[1] if len(argv) > 1 else ""
+    if not _PYTHON.match(PurePath(argv[0]).name) or not script or script == "-c":
         return "torchrun starts `python SCRIPT` or `python -m MODULE`, and this is neither"
     if script == "-m":
         return None

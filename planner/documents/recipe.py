@@ -153,8 +153,8 @@ def _not_numeric(code: str) -> str | None:
     if action is not None and action.kind == "numeric":
         return None
     numeric = ", ".join(c for c, action in ACTIONS.items() if action.kind == "numeric")
-    words = "no action code" if action is None else f"{action.kind}, so it needs no asking"
-    return f"--numeric {code}: {words}; numeric are {numeric}."
+    reason = "no action code" if action is None else f"{action.kind}, so it needs no asking"
+    return f"--numeric {code}: {reason}; numeric are {numeric}."
 
 
 def _excluding(code: str, codes: Iterable[str]) -> Iterable[str]:

@@ -72,8 +72,8 @@ def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...]
     """
     named_options = _named_options(plan, named)
     shared = _shared(plan, named_options)
-    packed = {name for place in shared for name in place.jobs}
-    chosen, unpriced = [_placed(place) for place in shared], []
+    packed = {name for slot in shared for name in slot.jobs}
+    chosen, unpriced = [_placed(slot) for slot in shared], []
     chosen.extend(_free(plan, shared))
     for job in plan.jobs:
         if job.name in packed or (_is_over(job, plan) and job.name not in named_options):
@@ -134,9 +134,9 @@ def _shared(plan: Plan, named_options: Mapping[str, object]) -> list[Placement]:
     """Return the placements of jobs that are recommended to share, no option of theirs named."""
     packed = {job.name for job in plan.jobs if job.placement is not None}
     return [
-        place
-        for place in (plan.fleet.recommended if plan.fleet else ())
-        if packed.issuperset(place.jobs) and not named_options.keys() & set(place.jobs)
+        slot
+        for slot in (plan.fleet.recommended if plan.fleet else ())
+        if packed.issuperset(slot.jobs) and not named_options.keys() & set(slot.jobs)
     ]
 
 
@@ -149,7 +149,7 @@ def _is_over(job: JobPlan, plan: Plan) -> bool:
 def _free(plan: Plan, shared: Sequence[Placement]) -> Iterator[Selection]:
     """Yield what nobody holds of the machines of placements."""
     for group in plan.fleet.recommended_groups if plan.fleet else ():
-        places = [place for place in shared if place.id in group.placements]
+        places = [slot for slot in shared if slot.id in group.placements]
         usd = sum((line.usd for line in group.free), Decimal(0))
         if not places or not usd:
             continue
@@ -166,18 +166,18 @@ def _free(plan: Plan, shared: Sequence[Placement]) -> Iterator[Selection]:
         )
 
 
-def _placed(place: Placement) -> Selection:
+def _placed(slot: Placement) -> Selection:
     """Return the jobs of one GPU as one thing that is billed."""
     return Selection(
-        job="+".join(place.jobs),
-        option=f"placement-{place.id}",
-        offer=place.offer,
+        job="+".join(slot.jobs),
+        option=f"placement-{slot.id}",
+        offer=slot.offer,
         machines=1,
-        hours=_exact(place.hours or 0.0),
-        low=place.cost,
-        mid=place.cost,
-        high=place.cost,
-        lines=place.lines,
+        hours=_exact(slot.hours or 0.0),
+        low=slot.cost,
+        mid=slot.cost,
+        high=slot.cost,
+        lines=slot.lines,
     )
 
 
@@ -290,9 +290,7 @@ def shared_gpus(plan: Plan, cluster: str, request: FleetRequest) -> tuple[Shared
         InputError: nothing is shared, something was not said, or the cluster cannot do it; all at
             once.
     """
-    packed = (
-        [place for place in plan.fleet.recommended if len(place.jobs) > 1] if plan.fleet else []
-    )
+    packed = [slot for slot in plan.fleet.recommended if len(slot.jobs) > 1] if plan.fleet else []
     if not packed:
         raise InputError(
             "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "
@@ -301,14 +299,14 @@ def shared_gpus(plan: Plan, cluster: str, request: FleetRequest) -> tuple[Shared
     problems = [*_unsaid(plan, packed, cluster, request), *_impossible(packed, cluster, request)]
     if problems:
         raise InputError(problems)
-    names = [task_name(job) for place in packed for job in place.jobs]
+    names = [task_name(job) for slot in packed for job in slot.jobs]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(
             f"several jobs would be called {', '.join(repeated)} in the cluster, which takes "
             "letters, digits and dashes: give them other names (`gpucost import --name`)."
         )
-    return tuple(_gpu(place, plan, request) for place in packed)
+    return tuple(_gpu(slot, plan, request) for slot in packed)
 
 
 def _unsaid(
@@ -319,7 +317,7 @@ def _unsaid(
     if cluster == "kubernetes" and request.image is None:
         yield "in which container? Give --image, such as --image 'registry/{job}:1'."
     if request.ttl_s is None and not all(
-        _serves(plan, job) for place in packed for job in place.jobs
+        _serves(plan, job) for slot in packed for job in slot.jobs
     ):
         yield "how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever."
 
@@ -333,19 +331,19 @@ def _impossible(packed: list[Placement], cluster: str, request: FleetRequest) ->
         yield "--queue: a claim of DRA has none; give --by device-plugin (Kueue) or --by kai."
     if queue is not None and not _NAME.fullmatch(queue):
         yield f"--queue {queue!r}: a name has lower-case letters, digits and dashes, at most 63."
-    foreign = [place for place in packed if not _is_nvidia(place.offer.gpu)]
+    foreign = [slot for slot in packed if not _is_nvidia(slot.offer.gpu)]
     if cluster == "kubernetes" and foreign:
         yield (
-            f"GPU {', '.join(str(place.id) for place in foreign)}: what is exported to Kubernetes "
+            f"GPU {', '.join(str(slot.id) for slot in foreign)}: what is exported to Kubernetes "
             f"configures sharing by NVIDIA's drivers, and this is a {foreign[0].offer.gpu}. "
             "`--to slurm` and `gpucost provision --placement N` can share it."
         )
-    if request.by == "hami" and any(not place.memory_limit_mib for place in packed):
+    if request.by == "hami" and any(not slot.memory_limit_mib for slot in packed):
         yield (
             "--by hami holds jobs to memory limits, and a GPU of the plan has none: it is cut by "
             "MIG, or a job's memory was not measured. --by device-plugin shares it without."
         )
-    of_several = [place.id for place in packed if place.offer.gpu_count > 1]
+    of_several = [slot.id for slot in packed if slot.offer.gpu_count > 1]
     if cluster == "kubernetes" and of_several and request.by != "dra":
         yield (
             f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and "

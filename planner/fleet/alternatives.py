@@ -162,12 +162,12 @@ def _tied(fleet: Fleet, jobs: Iterable[Movable], moves: Mapping[str, Home]) -> t
     return tuple(groups[number] for number in sorted(groups))
 
 
-def _on_its_own(place: Placement, home: Home | None) -> Together:
-    low, high = home.ends if home else (place.cost, place.cost)
+def _on_its_own(placement: Placement, home: Home | None) -> Together:
+    low, high = home.ends if home else (placement.cost, placement.cost)
     return Together(
-        jobs=place.jobs,
-        placements=(place.id,),
-        cost=place.cost,
+        jobs=placement.jobs,
+        placements=(placement.id,),
+        cost=placement.cost,
         low=low,
         high=high,
         effort_hours=home.effort_hours if home else 0.0,
@@ -213,18 +213,18 @@ def _promising(
             continue
         cost, leaves = bills.get(job.name, tenant.home.usd), _place(tenant.home.offer)
         for to in job.elsewhere:
-            place = _place(to.offer)
-            gains = saves.setdefault(place, {})
+            site = _place(to.offer)
+            gains = saves.setdefault(site, {})
             gains[leaves] = gains.get(leaves, _NOTHING) + cost - to.usd * _part(tenant, to)
-            moving.setdefault(place, {})[job.name] = (job, leaves, to)
-    best = {place: sum((g for g in by.values() if g > 0), _NOTHING) for place, by in saves.items()}
+            moving.setdefault(site, {})[job.name] = (job, leaves, to)
+    best = {site: sum((g for g in by.values() if g > 0), _NOTHING) for site, by in saves.items()}
     promising: list[tuple[Offer, dict[str, Elsewhere]]] = []
-    for place in sorted((p for p in best if best[p] > 0), key=lambda p: (-best[p], p)):
-        going = {name for name, (_, leaves, _) in moving[place].items() if saves[place][leaves] > 0}
-        gone = going | ended
-        whole = {n: moving[place][n] for n in going if gone.issuperset(moving[place][n][0].peers)}
-        if whole and len(promising) < _TRIED:
-            moves = {name: whole[name][2] for name in sorted(whole)}
+    for site in sorted((p for p in best if best[p] > 0), key=lambda p: (-best[p], p)):
+        going = {name for name, (_, leaves, _) in moving[site].items() if saves[site][leaves] > 0}
+        moved = going | ended
+        full = {n: moving[site][n] for n in going if moved.issuperset(moving[site][n][0].peers)}
+        if full and len(promising) < _TRIED:
+            moves = {name: full[name][2] for name in sorted(full)}
             promising.append((next(iter(moves.values())).offer, moves))
     return promising
 

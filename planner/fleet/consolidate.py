@@ -85,7 +85,7 @@ def _owed_lines(usd: Decimal, bill: Quote) -> tuple[QuoteLine, ...]:
 
 def machines_left(
     bins: list[list[Tenant]],
-    alone: list[Tenant],
+    solo: list[Tenant],
     catalog: Catalog | None,
     ended: Sequence[Tenant] = (),
 ) -> Left:
@@ -93,19 +93,19 @@ def machines_left(
 
     Args:
         bins: jobs that share a GPU each, all at home on one machine type.
-        alone: jobs on these machines that share with nobody; with them the type stays.
+        solo: jobs on these machines that share with nobody; with them the type stays.
         catalog: where smaller sizes are looked for; None keeps the type.
         ended: jobs on these machines today that are to end.
     """
-    tenants = [*(t for group in bins for t in group), *alone]
+    tenants = [*(t for group in bins for t in group), *solo]
     if (home := tenants[0].home) is None:
         raise ValueError("only jobs with a priced machine are packed")
     today, day = home.offer, home.quote.usage.as_of
     hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
-    holds = [*(1 for _ in bins), *_holds(alone)]
+    holds = [*(1 for _ in bins), *_holds(solo)]
     needed = sum(holds)
     machines = _machines_today([*tenants, *ended])
-    sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
+    sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not solo else ())]
 
     def bill(size: Offer) -> Quote:
         count = machines_for(holds, round(size.gpu_count))
@@ -128,10 +128,10 @@ def machines_left(
         bills, key=lambda priced: (priced[1].exact, priced[0] is not today, priced[0].place)
     )
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
-    held = len(bins) + sum(t.profile.gpu_count for t in alone)
-    shares = max(held, chosen.usage.count * round(size.gpu_count))
+    total = len(bins) + sum(t.profile.gpu_count for t in solo)
+    shares = max(total, chosen.usage.count * round(size.gpu_count))
     owed = sum((t.baseline.owed for t in (*tenants, *ended)), Decimal(0)) - chosen.exact
-    owed, free = max(Decimal(0), owed), shares - held
+    owed, free = max(Decimal(0), owed), shares - total
     return Left(offer=size, shares=shares, free=free, bill=chosen, owed=owed, notes=notes)
 
 
@@ -144,15 +144,15 @@ def machines_for(holds: Sequence[int], gpus: int) -> int:
         holds: GPUs of each job, from 1.
         gpus: of a machine, from 1.
     """
-    whole = sum(hold // gpus for hold in holds)
+    full = sum(hold // gpus for hold in holds)
     free: list[int] = []
     for hold in sorted((hold % gpus for hold in holds), reverse=True):
-        at = next((at for at, left in enumerate(free) if left >= hold), None)
+        at = next((at for at, room in enumerate(free) if room >= hold), None)
         if at is None:
             free.append(gpus)
             at = len(free) - 1
         free[at] -= hold
-    return whole + sum(left < gpus for left in free)
+    return full + sum(room < gpus for room in free)
 
 
 def gpus_held(tenants: list[Tenant]) -> int:
@@ -312,7 +312,7 @@ class Draft:
     def add(
         self,
         packing: "Packing",
-        alone: list[Tenant],
+        solo: list[Tenant],
         ended: list[Tenant],
         catalog: Catalog | None,
     ) -> None:
@@ -321,13 +321,13 @@ class Draft:
         Those in `alone` share with nobody; those in `ended` are gone, and their GPUs are free.
         """
         self._stopped = self._stopped or packing.stopped
-        everyone = [*(t for group in packing.groups for t in group), *alone]
+        everyone = [*(t for group in packing.groups for t in group), *solo]
         if not any(_has_neighbours(t) for t in everyone):
             self._bound += packing.bound
             self._add_gpus(packing.groups)
-            self.add_alone((*alone, *ended))
+            self.add_alone((*solo, *ended))
             return
-        machines = machines_left(packing.groups, alone, catalog, ended)
+        machines = machines_left(packing.groups, solo, catalog, ended)
         before = _cost_today((*everyone, *ended))
         data = sum((total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0))
         after = machines.bill.exact + machines.owed + data
@@ -336,7 +336,7 @@ class Draft:
             self.add_alone(ended)
         else:
             self._bound += packing.bound
-            self._add_machines(packing.groups, alone, machines, ended)
+            self._add_machines(packing.groups, solo, machines, ended)
 
     def _leave(self, everyone: list[Tenant], machines: Left, dearer: Decimal) -> None:
         """Leave the jobs of machines that would cost more once they are packed."""
@@ -374,7 +374,7 @@ class Draft:
     def _add_machines(
         self,
         bins: list[list[Tenant]],
-        alone: list[Tenant],
+        solo: list[Tenant],
         machines: Left,
         ended: Iterable[Tenant],
     ) -> None:
@@ -384,13 +384,13 @@ class Draft:
         for number, group in enumerate(bins):
             data = [line for t in group for line in _data(t)]
             cost += self._place(group, machines.offer, number % size, (*machines.lines(1), *data))
-        self._held += gpus_held(alone)
+        self._held += gpus_held(solo)
         own_lines: list[QuoteLine] = []
-        for tenant in alone:
+        for tenant in solo:
             own = (*machines.lines(tenant.profile.gpu_count), *_data(tenant))
             self._kept, cost = self._kept + total(own), cost + total(own)
             own_lines.extend(own)
-        everyone = _by_name([*(t for group in bins for t in group), *alone])
+        everyone = _by_name([*(t for group in bins for t in group), *solo])
         gpus = tuple(range(first, len(self._gpus) + 1))
         names = tuple(t.name for t in ended)
         free = machines.lines(machines.free) if machines.free else ()
@@ -538,8 +538,8 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
             with_fewer_moves(packed, requirements.max_moves)
         draft = Draft(choice.tenants, choice.alone.values(), ended)
         for group, packing in zip(choice.groups, packed, strict=True):
-            alone = [t for t in group if t.name in choice.alone]
-            draft.add(packing, alone, [t for t in group if t.name in ended], catalog)
+            solo = [t for t in group if t.name in choice.alone]
+            draft.add(packing, solo, [t for t in group if t.name in ended], catalog)
             draft.unmoved.extend(() if quick else unmoved(packing, requirements))
         draft.add_alone(t for t in choice.tenants if t.home is None)
         result.append(draft)
@@ -556,8 +556,8 @@ class _Pools:
         going_on = [t for t in tenants if t.name not in ended]
         self.alone = {t.name: reason for t in going_on if (reason := why_alone(t, requirements))}
         self.groups = _by_machine(tenants)
-        apart = {*self.alone, *ended}
-        self.sharing = [[t for t in group if t.name not in apart] for group in self.groups]
+        excluded = {*self.alone, *ended}
+        self.sharing = [[t for t in group if t.name not in excluded] for group in self.groups]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:

@@ -28,9 +28,9 @@ def map_on(
     with suppress(BrokenExecutor):
         futures.extend(executor.submit(work, item) for item in items)
     try:
-        for place, item in enumerate(items):
+        for index, item in enumerate(items):
             try:
-                result = futures[place].result() if place < len(futures) else work(item)
+                result = futures[index].result() if index < len(futures) else work(item)
             except (BrokenExecutor, MemoryError):
                 result = work(item)
             yield result

@@ -217,8 +217,8 @@ def sizes_of(group: list[Tenant], requirements: Requirements, *, by_means: bool 
     rows = [_row(tenant, vcpus, room, requirements.max_slowdown) for tenant in group]
     for row, tenant, load in zip_longest(rows, group, by_hour):
         if fits is None or load is None:
-            most = _most_at_peak(tenant)
-            row.append((min(tenant.peak, most), most))
+            peak = _most_at_peak(tenant)
+            row.append((min(tenant.peak, peak), peak))
         else:
             row.extend(_at_each_hour(load, fits))
     return Sizes(
@@ -281,12 +281,12 @@ def _most_beside(tenant: Tenant) -> float:
 def _most_at_peak(tenant: Tenant) -> float:
     """Return the share that all may want at their peaks: 1 beside a service, less for a target."""
     target, measured = tenant.profile.job.latency_slo_ms, tenant.latency_ms
-    most = 1.0 if tenant.profile.job.kind.answers else math.inf
+    limit = 1.0 if tenant.profile.job.kind.answers else math.inf
     queued = _queueing_ms(tenant, measured) if measured else 0.0
     if target is None or not measured or not queued:
-        return most
+        return limit
     longest = 1.0 + (target - measured) / queued
-    return min(most, busiest(tenant.peak, longest))
+    return min(limit, busiest(tenant.peak, longest))
 
 
 Groups = list[list[Tenant]]
@@ -332,8 +332,8 @@ def pack_all(
         n: sizes_of(pool.shared, requirements) for n, pool in enumerate(divided) if pool.shared
     }
     largest_first = sorted(sizes, key=lambda number: -len(pools[number]))
-    most = [n for n in largest_first if 2 * len(pools[n]) > sum(map(len, pools))]
-    rows = {n: pack_rows(sizes[n], stop, executor, proves=proves) for n in most}
+    larger = [n for n in largest_first if 2 * len(pools[n]) > sum(map(len, pools))]
+    rows = {n: pack_rows(sizes[n], stop, executor, proves=proves) for n in larger}
     smaller = [n for n in largest_first if n not in rows]
     work = partial(pack_rows, stop=stop, proves=proves)
     rows.update(zip(smaller, map_on(executor, work, [sizes[n] for n in smaller]), strict=True))
@@ -361,11 +361,11 @@ class _Divided(NamedTuple):
 def _divide(group: list[Tenant], requirements: Requirements) -> _Divided:
     isolated = _pack_slices([t for t in group if t.is_isolated], requirements)
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
-    alone = [[t] for t in jobs if shares_with_nobody(t)]
+    single = [[t] for t in jobs if shares_with_nobody(t)]
     return _Divided(
         shared=[t for t in jobs if not shares_with_nobody(t)],
-        alone=[*alone, *isolated.groups],
-        bound=len(alone) + isolated.bound,
+        alone=[*single, *isolated.groups],
+        bound=len(single) + isolated.bound,
     )
 
 
@@ -402,9 +402,9 @@ def _takes(group: list[Tenant], tenant: Tenant, requirements: Requirements) -> b
 
 def _fewest_cut(group: list[Tenant]) -> int:
     """Return GPUs that isolated jobs need at least: their smallest slices' compute, summed."""
-    alone = sum(shares_with_nobody(t) for t in group)
+    single = sum(shares_with_nobody(t) for t in group)
     sizes = [least_slice(t) for t in group if not shares_with_nobody(t)]
-    return alone + math.ceil(round(sum(sizes), 6))
+    return single + math.ceil(round(sum(sizes), 6))
 
 
 def _that_hold(groups: Groups, requirements: Requirements) -> Iterator[list[Tenant]]:
@@ -427,7 +427,7 @@ def holder(group: list[Tenant]) -> Tenant:
     return max(group, key=lambda t: (t.home.hours if t.home else 0.0, t.name))
 
 
-def with_fewer_moves(packings: list[Packing], most: int) -> None:
+def with_fewer_moves(packings: list[Packing], limit: int) -> None:
     """Take jobs back to GPUs of their own until no more than `most` of them move.
 
     The holder of a GPU stays; who saves least by moving is taken back first.
@@ -440,7 +440,7 @@ def with_fewer_moves(packings: list[Packing], most: int) -> None:
         if tenant is not holder(group)
     ]
     moves.sort(key=lambda move: (-move[0], move[1]))
-    for _, name, packing, number in moves[most:]:
+    for _, name, packing, number in moves[limit:]:
         group = packing.groups[number]
         tenant = next(t for t in group if t.name == name)
         packing.groups[number] = [t for t in group if t is not tenant]

@@ -165,16 +165,16 @@ class Columns:
             prices=np.maximum(0.0, -solved.ineqlin.marginals), parts=solved.x, steps=int(solved.nit)
         )
 
-    def whole(self, relaxed: Relaxed, least: float) -> Bins:
+    def whole(self, relaxed: Relaxed, threshold: float) -> Bins:
         """Return the jobs of groups that are used whole, or at least such a part of once more."""
         groups, free = list(self.groups), [list(reversed(rows)) for rows in self.members]
         bins: Bins = []
         for at in np.argsort(-relaxed.parts, kind="stable"):
             part = float(relaxed.parts[at])
-            if part < least:
+            if part < threshold:
                 break
             needs = Counter(groups[at])
-            for _ in range(floor(part) + (part - floor(part) >= least)):
+            for _ in range(floor(part) + (part - floor(part) >= threshold)):
                 if all(len(free[kind]) >= often for kind, often in needs.items()):
                     bins.append([free[kind].pop() for kind in groups[at]])
         return bins
@@ -226,7 +226,7 @@ def on_a_grid(sizes: Sizes, rows: NDArray[np.intp]) -> Grid:
     if tight[second] and not tight[first]:
         first, second = second, first
     demand = share[:, second].sum() / max(ROUNDING, share[:, first].sum())
-    steps = next(steps for most, steps in GRIDS if demand <= most)
+    steps = next(steps for limit, steps in GRIDS if demand <= limit)
     if steps == GRIDS[-1][1] and len(rows) <= FEW:
         steps = FINER * steps[0], steps[1]
     order = rows[np.argsort(-sizes.limits[rows, first], kind="stable")]
@@ -261,10 +261,10 @@ def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
     for number in range(count):
         wide, high = grid.takes[number]
         limit = int(grid.limits[number])
-        worth = float(values[grid.order[number]])
-        if worth <= 0.0 or wide > limit:
+        value = float(values[grid.order[number]])
+        if value <= 0.0 or wide > limit:
             continue
-        with_it = best[: limit + 1 - wide, : second + 1 - high] + worth
+        with_it = best[: limit + 1 - wide, : second + 1 - high] + value
         room = best[wide : limit + 1, high:]
         better = with_it > room + ROUNDING
         tops[number] = float(with_it[-1, -1])
@@ -350,17 +350,17 @@ def pack_rows(
         proves: whether a good bound is worth work that finds no better packing.
     """
     paired = that_pair(sizes, classes_of(sizes))
-    alone: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
+    single: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
     rows = np.flatnonzero(paired)
     if not len(rows):
-        return Packed(bins=alone, bound=len(alone))
+        return Packed(bins=single, bound=len(single))
     some = sizes.of(rows)
     firsts = [first_fit(some, order) for order in decreasing(some)]
     search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
     search.run(stop, executor, proves=proves)
     return Packed(
-        bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
-        bound=search.bound + len(alone),
+        bins=[*([int(rows[at]) for at in group] for group in search.best), *single],
+        bound=search.bound + len(single),
         stopped=search.stopped,
     )
 
@@ -456,10 +456,10 @@ class _Search:
                 self.single.relaxed(STEPS // len(self.sizes)) if self.single.groups else None,
                 self.single,
             )
-        for least in KEPT:
+        for threshold in KEPT:
             if relaxed is None or self._done(stop):
                 return
-            self._complete(groups.whole(relaxed, least))
+            self._complete(groups.whole(relaxed, threshold))
 
     def _orders(self) -> tuple[Rows, ...]:
         large = len(self.sizes) > ALL_ORDERS
@@ -482,8 +482,8 @@ class _Search:
         for prices in _plain_prices(self.sizes):
             by_class = prices[self.classes.firsts]
             self._grow(grid, by_class, by_class)
-        most = STEPS if self.sizes.one_length else STEPS_OF_BOUND
-        relaxed, effort, steps = None, WORK, most // len(self.classes.members)
+        limit = STEPS if self.sizes.one_length else STEPS_OF_BOUND
+        relaxed, effort, steps = None, WORK, limit // len(self.classes.members)
         for _ in range(ROUNDS):
             effort -= len(self.classes.members) + self.columns.entries
             if effort < 0 or self._done(stop) or self.fewest <= self.bound:
@@ -509,9 +509,9 @@ class _Search:
             for rows in bins:
                 self._add(rows, identical=identical)
         self.fewest = min(self.fewest, len(bins))
-        worth = self.sizes.worth(bins)
-        if worth < (self.cost, len(self.best)):
-            self.best, self.cost = bins, worth[0]
+        value = self.sizes.worth(bins)
+        if value < (self.cost, len(self.best)):
+            self.best, self.cost = bins, value[0]
 
     @property
     def _by_hours(self) -> bool:

@@ -67,18 +67,18 @@ class Sizes:
     def those_that_fit(self, rows: list[int]) -> list[int]:
         """Return the jobs that fit on one GPU with those before them that do, in order."""
         fitting: list[int] = []
-        used, least = np.zeros(self.takes.shape[1]), np.full(self.takes.shape[1], np.inf)
+        used, bounds = np.zeros(self.takes.shape[1]), np.full(self.takes.shape[1], np.inf)
         for row in rows:
-            more, bound = used + self.takes[row], np.minimum(least, self.bounds[row])
+            more, bound = used + self.takes[row], np.minimum(bounds, self.bounds[row])
             if (more <= bound).all():
                 fitting.append(row)
-                used, least = more, bound
+                used, bounds = more, bound
         return fitting
 
     def fitting_with(self, row: int) -> NDArray[np.bool_]:
         """Return which jobs fit on one GPU with a job like this one."""
-        least = np.minimum(self.bounds, self.bounds[row])
-        fits: NDArray[np.bool_] = (self.takes + self.takes[row] <= least).all(axis=1)
+        bounds = np.minimum(self.bounds, self.bounds[row])
+        fits: NDArray[np.bool_] = (self.takes + self.takes[row] <= bounds).all(axis=1)
         return fits
 
     def cost(self, bins: Bins) -> float:
@@ -128,15 +128,15 @@ class _OpenBins:
         self._open: list[int] = []
         self._looked_at = _FEW
         for rows in bins:
-            used, most = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
+            used, limits = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
             limit = float(sizes.limits[rows, watched].min())
-            self._add(list(rows), used.tolist(), most.tolist(), limit)
+            self._add(list(rows), used.tolist(), limits.tolist(), limit)
 
     def fitting(self, row: int) -> NDArray[np.intp]:
         """Return the places of GPUs that a job may join, in order; good until one is opened."""
         used = len(self._open)
-        least = np.minimum(self._bounds[:, :used], self._most[row][:, np.newaxis])
-        fits = self._taken[:, :used] + self._takes[row][:, np.newaxis] <= least
+        bounds = np.minimum(self._bounds[:, :used], self._most[row][:, np.newaxis])
+        fits = self._taken[:, :used] + self._takes[row][:, np.newaxis] <= bounds
         places: NDArray[np.intp] = np.flatnonzero(fits.all(axis=0))
         return places
 
@@ -151,34 +151,34 @@ class _OpenBins:
         They are taken off the jobs.
         """
         row = run.popleft()
-        takes, most, limits = self._of_job
-        self._add([row], takes[row], most[row], limits[row])
+        takes, peak, limits = self._of_job
+        self._add([row], takes[row], peak[row], limits[row])
         if run:
             self.fill(len(self._open) - 1, run)
 
     def fill(self, at: int, run: deque[int]) -> None:
         """Put jobs that are alike on a GPU, as many as may join it; they are taken off the jobs."""
-        takes, most, limit = (of_job[run[0]] for of_job in self._of_job)
+        takes, peak, limit = (of_job[run[0]] for of_job in self._of_job)
         used: list[float] = self._taken[:, at].tolist()
-        least = list(map(min, self._bounds[:, at].tolist(), most))
+        bounds = list(map(min, self._bounds[:, at].tolist(), peak))
         more, joined = list(map(add, used, takes)), self.bins[self._open[at]]
         before = len(joined)
-        while run and all(map(le, more, least)):
+        while run and all(map(le, more, bounds)):
             joined.append(run.popleft())
             used, more = more, list(map(add, more, takes))
         if len(joined) > before:
-            self._hold(at, used, least, min(float(self._limits[at]), limit))
+            self._hold(at, used, bounds, min(float(self._limits[at]), limit))
 
-    def _add(self, rows: list[int], used: list[float], least: list[float], limit: float) -> None:
+    def _add(self, rows: list[int], used: list[float], bounds: list[float], limit: float) -> None:
         if len(self._open) >= self._looked_at:
             self._close()
         self._open.append(len(self.bins))
         self.bins.append(rows)
-        self._hold(len(self._open) - 1, used, least, limit)
+        self._hold(len(self._open) - 1, used, bounds, limit)
 
-    def _hold(self, at: int, used: list[float], least: list[float], limit: float) -> None:
+    def _hold(self, at: int, used: list[float], bounds: list[float], limit: float) -> None:
         self._taken[:, at] = used
-        self._bounds[:, at] = least
+        self._bounds[:, at] = bounds
         self._limits[at] = limit
 
     def _close(self) -> None:
@@ -244,16 +244,16 @@ def best_of_some(sizes: Sizes) -> list[Way]:
     Those are every n-th job by hours. Of a large pool one order takes as long as hundreds of those.
     """
     some, rules = sizes.of(_longest_first(sizes)[:: len(sizes) // _SOME]), (first_fit, best_fit)
-    worth = [min(some.worth(rule(some, order)) for rule in rules) for order in _orders(some, WAYS)]
-    return [way for _, way in sorted(zip(worth, WAYS, strict=True))[:_BEST]]
+    values = [min(some.worth(rule(some, order)) for rule in rules) for order in _orders(some, WAYS)]
+    return [way for _, way in sorted(zip(values, WAYS, strict=True))[:_BEST]]
 
 
 def _orders(sizes: Sizes, ways: Sequence[Way]) -> Iterator[Rows]:
-    keys, place = _keys(sizes), np.empty(len(sizes), dtype=int)
-    place[_longest_first(sizes)] = np.arange(len(sizes))
+    keys, rank = _keys(sizes), np.empty(len(sizes), dtype=int)
+    rank[_longest_first(sizes)] = np.arange(len(sizes))
     for classes, key in ways:
         large_first = -keys[min(key, len(keys) - 1)]  # of one resource there are three
-        yield np.lexsort((-sizes.hours, large_first, place * classes // len(sizes)))
+        yield np.lexsort((-sizes.hours, large_first, rank * classes // len(sizes)))
 
 
 def _longest_first(sizes: Sizes) -> Rows:

@@ -281,8 +281,8 @@ class PackingCache:
 
         Those of a quick look are not kept: the machine that they are on is gone soon.
         """
-        place = id(profile), id(home)
-        cached = self.tenants.get(place)
+        key = id(profile), id(home)
+        cached = self.tenants.get(key)
         if cached is not None:
             return cached
         first = self.tenants.get((id(profile), None))
@@ -290,7 +290,7 @@ class PackingCache:
             first = tenant(profile, baseline, None, requirements.probes)
             self.tenants[id(profile), None] = first
         moved = first.at(home)
-        return moved if quick else self.tenants.setdefault(place, moved)
+        return moved if quick else self.tenants.setdefault(key, moved)
 
     def packed(
         self,
@@ -344,8 +344,8 @@ def _at_busiest(group: list[Tenant]) -> list[Profile]:
     by_hour = by_hour_of(group)
     if not by_hour:
         return [tenant.profile_at_home for tenant in group]
-    most = together(by_hour).mean
-    hour = most.index(max(most))
+    peak = together(by_hour).mean
+    hour = peak.index(max(peak))
     shares = [(t, load.mean[hour]) for t, load in zip(group, by_hour, strict=True)]
     return [busy_there(t.profile_at_home, now / t.share if t.share else 1.0) for t, now in shares]
 
@@ -423,14 +423,14 @@ def tenant(
 def why_alone(tenant: Tenant, requirements: Requirements) -> Unmoved | None:
     """Return why a job takes no part in packing at all."""
     home, copies = tenant.home, tenant.baseline.replicas
-    elsewhere = bool(
+    is_remote = bool(
         requirements.providers
         or requirements.regions
         or requirements.gpus
         or requirements.purchases
     )
     shared = tenant.baseline.tenancy is not None
-    limited = elsewhere and tenant.baseline.offer is not None
+    limited = is_remote and tenant.baseline.offer is not None
     lacks = Message("share.no-machine" if limited else "share.no-price")
     part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
     reasons = (

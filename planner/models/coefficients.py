@@ -36,7 +36,7 @@ def fitted_as(**tables: Mapping[str, Any]) -> Iterator[None]:
         _instead.reset(token)
 
 
-def memoize(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:
+def memoize(size: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:
     """Return a decorator that keeps so many answers of a law, for all jobs that ask the same.
 
     The law is of its arguments and coefficients alone. Kept is what it answers by those that ship;
@@ -44,7 +44,7 @@ def memoize(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, An
     """
 
     def decorate(law: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
-        answers = lru_cache(maxsize=most)(law)
+        answers = lru_cache(maxsize=size)(law)
 
         @wraps(law)
         def answered(*arguments: Asked.args, **named: Asked.kwargs) -> Answer:

@@ -81,7 +81,7 @@ def interpolate(knots: Knots, message_bytes: float) -> float:
         return knots[0][1]
     if message_bytes >= sizes[-1]:
         return knots[-1][1] * message_bytes / sizes[-1]
-    upper = next(place for place, size in enumerate(sizes) if size >= message_bytes)
+    upper = next(index for index, size in enumerate(sizes) if size >= message_bytes)
     (s0, t0), (s1, t1) = knots[upper - 1], knots[upper]
     share = math.log(message_bytes / s0) / math.log(s1 / s0)
     time: float = t0 * (t1 / t0) ** share
@@ -147,9 +147,9 @@ def growth(before: int, after: int, of_link: str, geforce: float | None = None) 
     """
     if of_link != "geforce":
         return ring(after) / ring(before)
-    whole = float(coefficients("scale")["geforce_growth"]) if geforce is None else geforce
+    factor = float(coefficients("scale")["geforce_growth"]) if geforce is None else geforce
     steps = (ring(after) - ring(before)) / (ring(_SAMPLE) - ring(2))
-    return float(whole**steps)
+    return float(factor**steps)
 
 
 def of_one_copy(gpus: int, *, nvlink: bool) -> tuple[float, float, float]:

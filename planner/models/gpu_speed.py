@@ -120,8 +120,8 @@ def work_class(profile: Profile, precision: str | None) -> WorkClass:
     if trains_language_model(profile) and not is_single(precision):
         return "llm-training"
     # What several GPUs gain from others holds their links, unless those were measured apart.
-    apart = profile.step is not None and profile.step.comm_s is not None
-    return "scaled-training" if profile.gpu_count >= _SCALED and not apart else "training"
+    has_comm = profile.step is not None and profile.step.comm_s is not None
+    return "scaled-training" if profile.gpu_count >= _SCALED and not has_comm else "training"
 
 
 def _serving(profile: Profile, precision: str | None) -> WorkClass:
@@ -348,10 +348,10 @@ def log_spread(source: Specs, target: Specs, widths: Mapping[str, float] | None 
     less their ratio is known: s^2 = w^2 |difference of logs|^2 + 2 a^2 [other generation] + n^2.
     """
     widths = coefficients("speed")["widths"] if widths is None else widths
-    apart = sum((x - y) ** 2 for x, y in zip(source.logs, target.logs, strict=True))
+    distance = sum((x - y) ** 2 for x, y in zip(source.logs, target.logs, strict=True))
     across = 2.0 * widths["task-architecture"] ** 2 * (source.architecture != target.architecture)
     own = 2.0 * sum(widths[name] ** 2 for name in ("task-gpu", "version-gpu", "noise"))
-    return math.sqrt(widths["task-slope"] ** 2 * apart + across + own)
+    return math.sqrt(widths["task-slope"] ** 2 * distance + across + own)
 
 
 def interval_factor(source: Specs, target: Specs, family: Family) -> float:
@@ -363,5 +363,5 @@ def interval_factor(source: Specs, target: Specs, family: Family) -> float:
     table = coefficients("speed")["interval"][family]
     scaled = math.exp(table["scale"] * log_spread(source, target))
     fitted = coefficients("speed")["half"]["gpu"]
-    least = "near" if {source.name, target.name} <= fitted.keys() else "unseen_gpu"
-    return max(scaled, float(table[least]))
+    kind_ = "near" if {source.name, target.name} <= fitted.keys() else "unseen_gpu"
+    return max(scaled, float(table[kind_]))

@@ -80,9 +80,9 @@ class OwnReading:
         shared = self.used_cores / self.cores
         best = max(1.0, 1.0 / max(self.waiting / workers, shared))
         overlap = max(1.0, 1.0 / max(self.waiting, shared))
-        most = min(best, 1.0 / max(1.0 - self.waiting, 1.0 / best))
+        limit = min(best, 1.0 / max(1.0 - self.waiting, 1.0 / best))
         high, mid = (max(1.0, best / slower) for slower in _SLOWER[:2])
-        low = max(1.0, most / _SLOWER[2])
+        low = max(1.0, limit / _SLOWER[2])
         if self.reading_cores < WAITS:
             halfway = math.sqrt(best * overlap)
             low = min(low, halfway if self.known_slow else overlap)

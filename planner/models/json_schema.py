@@ -157,13 +157,13 @@ def plain_sentence(error: "ValidationError") -> str:
         missing = re.findall("'(.*)'", error.message)[0]
         return f"{'.' if error.absolute_path else ''}{missing} is missing"
     if error.validator == "enum":
-        words = f"one of {', '.join(str(part) for part in expected if part is not None)}"
+        text = f"one of {', '.join(str(part) for part in expected if part is not None)}"
     elif schema.get("pattern") == AMOUNT["pattern"]:
-        words = "an amount as text"
+        text = "an amount as text"
     elif schema.get("format") == "date":
-        words = "a day such as 2026-11-22"
+        text = "a day such as 2026-11-22"
     elif error.validator == "type":
-        words = _KINDS[expected if isinstance(expected, str) else expected[0]]
+        text = _KINDS[expected if isinstance(expected, str) else expected[0]]
     else:
         return f": {error.message}"
-    return f" is {brief(error.instance)}, not {words}"
+    return f" is {brief(error.instance)}, not {text}"

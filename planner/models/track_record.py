@@ -213,8 +213,8 @@ def _reach(outcome: PastPrediction, shift: float) -> float:
 
 def _quantile(reaches: list[float]) -> float:
     """Return the reach that 90 % of new ones stay within: the split-conformal quantile."""
-    place = math.ceil((len(reaches) + 1) * _COVERAGE)
-    return sorted(reaches)[min(place, len(reaches)) - 1]
+    rank = math.ceil((len(reaches) + 1) * _COVERAGE)
+    return sorted(reaches)[min(rank, len(reaches)) - 1]
 
 
 SCHEMA = "gpucost.outcome/v1"

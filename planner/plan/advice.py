@@ -71,7 +71,7 @@ def cure_now(
         choice: the recommended option; None for "leave it".
         options: that are listed.
     """
-    findings = tuple(one for one in context.findings if not _needless(one, context, choice))
+    findings = tuple(item for item in context.findings if not _needless(item, context, choice))
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     scaled = (o for o in options if choice is not None and o.scaling)
@@ -122,9 +122,9 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
         return saves * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
     proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
-    known = [code for code in proved if code in priced and priced[code].mid >= 1]
+    effective = [code for code in proved if code in priced and priced[code].mid >= 1]
     for end in ("mid", "high"):  # what may pay at best is worth naming, where nothing surely does
-        paying = [code for code in known if net(code, end) > 0]
+        paying = [code for code in effective if net(code, end) > 0]
         if paying:
             return max(paying, key=net)
     return None
@@ -164,7 +164,7 @@ def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
     """Return the first change of the program itself that a grave finding of unknown waste names."""
     missed = any(broken.reason == "latency" for broken in context.baseline.broken)
     grave = (f for f in findings if missed or f.severity in {"high", "medium"})
-    codes = (code for one in grave if one.confidence != "possible" for code in one.actions)
+    codes = (code for item in grave if item.confidence != "possible" for code in item.actions)
     cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
     return None if cure is None else _try(cure, context, None)
 
@@ -172,7 +172,7 @@ def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
 def _try_with_end(code: str, context: JobContext, priced: Mapping[str, Saved]) -> Now:
     """Return a cure, and beside it that the machine ends when the job does, where it is left on."""
     cure, today, cost = action(code, context.signals), context.baseline.offer, context.baseline.cost
-    left_on = next((one for one in context.findings if one.code == LEFT_ON), None)
+    left_on = next((finding for finding in context.findings if finding.code == LEFT_ON), None)
     pays = left_on is not None and _best(left_on, priced, context) is not None
     if not pays or code == END_WHEN_IDLE or today is None or cost is None:
         return _try(cure, context, priced[code])
@@ -190,10 +190,10 @@ def _chosen(option: Option, context: JobContext) -> Now:
     """Return the recommended option, which stays on today's machine."""
     cost, bill, saves = context.baseline.cost, option.usd_range, None
     if cost is not None:
-        least, mid, most = (cents(cost - usd) for usd in (bill.high, option.cost, bill.low))
+        low, mid, high = (cents(cost - usd) for usd in (bill.high, option.cost, bill.low))
         factor = digits(context.work.time_factor(option.hours.mid, option.actions))
         fixed = context.work.fixed_work
-        saves = Saved(low=least, mid=mid, high=most, time_factor=factor if fixed else None)
+        saves = Saved(low=low, mid=mid, high=high, time_factor=factor if fixed else None)
     command = f"gpucost run plan.json --option {_named(context, option.id)} -- COMMAND"
     if option.actions and not any(ACTIONS[code].in_process for code in option.actions):
         command = _way(ACTIONS[option.actions[0]])
@@ -248,9 +248,9 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     useless = {END_WHEN_IDLE} if paid else set()  # what is owed is owed while it is off, too
     if not may_scale(context):
         useless.add(SCALE_DOWN)  # of one copy nothing is left to take away
-    found = [action(code, signals) for code in codes if code not in useless]
-    known = [one for one in found if one.effect is not None]
-    helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
+    cures = [action(code, signals) for code in codes if code not in useless]
+    rated = [fix for fix in cures if fix.effect is not None]
+    helping = [fix for fix in rated if fix.gain and fix.gain[1] >= _GAINS] if rated else cures
     if at_stake is None:
         return min(helping, key=lambda cure: cure.effort_hours, default=None)
     paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
@@ -269,9 +269,9 @@ def find_proof(
         return None
     if not may_move(context):
         return _record(context, context.findings[0])
-    found = [suggest_experiment(context, options, recommended)]
-    found.insert(0 if recommended == STAY else 1, None if now else _record(context))
-    first, second = found
+    trials = [suggest_experiment(context, options, recommended)]
+    trials.insert(0 if recommended == STAY else 1, None if now else _record(context))
+    first, second = trials
     return first or second or _in_turns(context, now, options)
 
 
@@ -279,8 +279,8 @@ def _record(context: JobContext, first: Finding | None = None) -> Proof | None:
     worst = first or _worst(context.findings)
     if worst is None or not _is_open(worst):
         return None
-    unknown = worst.code == "unmeasured"
-    what = Message("first.record" if unknown else "first.confirm", code=worst.code)
+    unmeasured = worst.code == "unmeasured"
+    what = Message("first.record" if unmeasured else "first.confirm", code=worst.code)
     return Proof(option=STAY, what=what, command=_RECORD, minutes=MINUTES, usd=Decimal("0.00"))
 
 
@@ -320,18 +320,18 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
         return None
     hours = (today.hours if choice is None else choice.hours).mid
     ways = tuple(context.catalog.bought_otherwise(offer))
-    most = offer.usd_per_hour * Decimal(repr(hours))
-    pays = (o for o in ways if o.purchase in TERMS_H if o.usd_per_hour * HOURS_PER_MONTH < most)
+    usd_most = offer.usd_per_hour * Decimal(repr(hours))
+    pays = (o for o in ways if o.purchase in TERMS_H if o.usd_per_hour * HOURS_PER_MONTH < usd_most)
     term = min(pays, key=lambda o: (TERMS_H[o.purchase], o.usd_per_hour), default=None)
     if term is None:
         return None
     usd, months = term.usd_per_hour * HOURS_PER_MONTH, TERMS_H[term.purchase] / HOURS_PER_MONTH
-    words = Message("first.term", n=months, usd=whole_dollars(usd), hours=usd / offer.usd_per_hour)
+    text = Message("first.term", n=months, usd=whole_dollars(usd), hours=usd / offer.usd_per_hour)
     spot = min((o.usd_per_hour for o in ways if o.purchase == "spot"), default=None)
     if not spot or not context.work.fixed_work or spot >= offer.usd_per_hour:
-        return words
+        return text
     share = offer.usd_per_hour / spot - 1
-    return join((words, Message("first.spot", usd=plain(spot), share=share)))
+    return join((text, Message("first.spot", usd=plain(spot), share=share)))
 
 
 def close_at_night(context: JobContext, priced: Mapping[str, Saved]) -> str | None:
@@ -383,13 +383,13 @@ def suggest_experiment(
     today = context.baseline.cost
     if about.id != recommended and today is not None and about.usd_range.low >= today:
         return None  # dearer however the experiment goes
-    worth = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
-    best = max(worth, key=lambda trial: (trial.narrows, -trial.usd), default=None)
+    useful = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
+    best = max(useful, key=lambda trial: (trial.narrows, -trial.usd), default=None)
     if best is None:
         return None
     thrifty = [
         trial
-        for trial in worth
+        for trial in useful
         if trial.narrows >= _HALF * best.narrows and trial.usd <= _HALF_USD * best.usd
     ]
     return min(thrifty, key=lambda trial: (trial.usd, -trial.narrows), default=best)
@@ -441,16 +441,16 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
 
 
 def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:
-    wanted = (offer.provider, offer.gpu, offer.purchase, _TWO)
-    alike = (
-        o for o in context.catalog.offers if (o.provider, o.gpu, o.purchase, o.gpu_count) == wanted
+    key = (offer.provider, offer.gpu, offer.purchase, _TWO)
+    matching = (
+        o for o in context.catalog.offers if (o.provider, o.gpu, o.purchase, o.gpu_count) == key
     )
-    return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
+    return min(matching, key=lambda o: (o.usd_per_hour, o.place), default=None)
 
 
 def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
     """Return the bill of the experiment, by the provider's own rules, without the job's data."""
-    nothing = Workload(
+    no_work = Workload(
         hours=context.work.hours,
         units=None,
         fixed_work=True,
@@ -458,4 +458,4 @@ def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
         storage_bytes=0,
         storage_h=None,
     )
-    return bill_of_work(offer, count, MINUTES / 60.0, nothing, context.catalog).exact
+    return bill_of_work(offer, count, MINUTES / 60.0, no_work, context.catalog).exact

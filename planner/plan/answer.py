@@ -43,7 +43,7 @@ class _OneAnswer:
 
 def answer(  # noqa: PLR0913 - one answer for all of it
     jobs: tuple[JobDraft, ...],
-    asked: Requirements,
+    needs: Requirements,
     catalog: Catalog,
     period: Period,
     *,
@@ -54,35 +54,35 @@ def answer(  # noqa: PLR0913 - one answer for all of it
 
     Args:
         jobs: what is planned for each.
-        asked: the limits, and what a change must earn its work back in.
+        needs: the limits, and what a change must earn its work back in.
         catalog: for the day.
         period: of the plan.
         packs: whether jobs may share; else there is no fleet.
         executor: packs machine types that do not depend on each other; None: here.
     """
-    alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
+    solo, terms = [job.alone for job in jobs], _moving_terms(needs, period)
     if not packs:
-        return _OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
-    movable, known = [_movable(job) for job in jobs], PackingCache(executor=executor)
-    fleet = _pack(movable, asked, catalog, known)
-    found = recommend(alone, fleet, terms)
-    if found.alternative is not None:
-        better = searched(found.alternative, movable, asked, catalog, known)
-        others = [better if one is found.alternative else one for one in fleet.alternatives]
-        fleet = replace(fleet, alternatives=tuple(others))
-        found = recommend(alone, fleet, terms)
-    return _OneAnswer(fleet=fleet, recommended=found)
+        return _OneAnswer(fleet=None, recommended=recommend(solo, None, terms))
+    movable, cache = [_movable(job) for job in jobs], PackingCache(executor=executor)
+    fleet = _pack(movable, needs, catalog, cache)
+    best = recommend(solo, fleet, terms)
+    if best.alternative is not None:
+        better = searched(best.alternative, movable, needs, catalog, cache)
+        fleets = [better if way is best.alternative else way for way in fleet.alternatives]
+        fleet = replace(fleet, alternatives=tuple(fleets))
+        best = recommend(solo, fleet, terms)
+    return _OneAnswer(fleet=fleet, recommended=best)
 
 
-def with_sharing(jobs: tuple[JobDraft, ...], found: _OneAnswer, day: date) -> tuple[JobDraft, ...]:
+def with_sharing(jobs: tuple[JobDraft, ...], result: _OneAnswer, day: date) -> tuple[JobDraft, ...]:
     """Return what is planned for each job, as sure as it is where the job is to share.
 
     Args:
         jobs: each as it would be alone.
-        found: what all of them are to do.
+        result: what all of them are to do.
         day: of the plan.
     """
-    places = found.recommended.placements(found.fleet)
+    places = result.recommended.placements(result.fleet)
     return tuple(
         replace(job, confidence=_if_shared(job, places[job.name], day))
         if job.name in places
@@ -91,24 +91,24 @@ def with_sharing(jobs: tuple[JobDraft, ...], found: _OneAnswer, day: date) -> tu
     )
 
 
-def _if_shared(job: JobDraft, place: Placement, day: date) -> Confidence:
-    speed = product(_alone_there(job, place), place.speed[job.name])
-    moves_to = None if place.offer == job.baseline.offer else place.offer
+def _if_shared(job: JobDraft, placement: Placement, day: date) -> Confidence:
+    speed = product(_alone_there(job, placement), placement.speed[job.name])
+    moves_to = None if placement.offer == job.baseline.offer else placement.offer
     return if_shared(job.confidence, speed, job.baseline, moves_to, day)
 
 
-def _alone_there(job: JobDraft, place: Placement) -> Estimate:
+def _alone_there(job: JobDraft, placement: Placement) -> Estimate:
     """Return the speed of a job alone where it is to share, relative to today."""
-    away = (one.speed for one in job.elsewhere if one.offer == place.offer)
+    speeds = (machine.speed for machine in job.elsewhere if machine.offer == placement.offer)
     home = job.home.speed if job.home else exactly(1.0, Message("speed.today"))
-    return next(away, home)
+    return next(speeds, home)
 
 
-def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
+def _moving_terms(needs: Requirements, period: Period) -> MovingTerms:
     return MovingTerms(
-        periods=asked.horizon if period == "month" else Decimal(1),
-        engineer_usd_per_hour=asked.engineer_usd_per_hour,
-        by_cost=asked.objective != "time",
+        periods=needs.horizon if period == "month" else Decimal(1),
+        engineer_usd_per_hour=needs.engineer_usd_per_hour,
+        by_cost=needs.objective != "time",
     )
 
 
@@ -124,10 +124,10 @@ def _movable(job: JobDraft) -> Movable:
 
 
 def _pack(
-    jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackingCache
+    jobs: Sequence[Movable], needs: Requirements, catalog: Catalog, cache: PackingCache
 ) -> Fleet:
     pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
-    fleet = consolidate(pairs, asked, homes, catalog, packed_before=known, ended=ended_jobs(jobs))
+    fleet = consolidate(pairs, needs, homes, catalog, packed_before=cache, ended=ended_jobs(jobs))
     if not any(job.elsewhere for job in jobs):
         return fleet
-    return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog, known))
+    return replace(fleet, alternatives=find_alternatives(jobs, fleet, needs, catalog, cache))

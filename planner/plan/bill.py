@@ -54,10 +54,10 @@ def distinct(names: Iterable[object], what: str) -> None:
     Raises:
         ValueError: one does.
     """
-    seen: set[object] = set()
+    used: set[object] = set()
     for name in names:
-        need(name not in seen, f"two {what} are called {name}")
-        seen.add(name)
+        need(name not in used, f"two {what} are called {name}")
+        used.add(name)
 
 
 class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,8 +169,8 @@ class Tool:
 
     def can_start(self, offer: RentedOffer) -> bool:
         """Return whether it rents such a machine: knows the provider, and the type or the GPU."""
-        known = offer.provider in self.providers and offer.purchase in BOUGHT
-        return known and (self.takes_type(offer) or self.gpu(offer) is not None)
+        is_supported = offer.provider in self.providers and offer.purchase in BOUGHT
+        return is_supported and (self.takes_type(offer) or self.gpu(offer) is not None)
 
     def least_idle_s(self, offer: RentedOffer, image: str | None) -> int | None:
         """Return the shortest idle time after which what it starts can end; None: it cannot.
@@ -178,8 +178,8 @@ class Tool:
         By its own rule, else by our script, which switches the machine off and does not reach it
         from within a container.
         """
-        ours = offer.provider in self.off_is_free and image is None
-        return _LEAST_IDLE_S if ours and self.own_idle_s is None else self.own_idle_s
+        can_end = offer.provider in self.off_is_free and image is None
+        return _LEAST_IDLE_S if can_end and self.own_idle_s is None else self.own_idle_s
 
 
 @cache

@@ -127,9 +127,9 @@ def _beside(speed: Estimate) -> ConfidencePart:
     return ConfidencePart(level=level, why=Message("sure.speed-shared", factor=in_words(factor)))
 
 
-def _by_width(known: Estimate) -> tuple[Level, float]:
+def _by_width(interval: Estimate) -> tuple[Level, float]:
     """Return the level of an interval, and half its width in log space as a factor."""
-    factor = math.sqrt(known.high / known.low) if known.low > 0.0 else math.inf
+    factor = math.sqrt(interval.high / interval.low) if interval.low > 0.0 else math.inf
     return "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low", factor
 
 

@@ -140,19 +140,19 @@ class JobDraft:
     def alone(self) -> JobAlone:
         """What is recommended for the job alone, in dollars."""
         before, choice, bill = self.baseline.cost, self.choice, self.baseline.quote
-        unknown = bill is not None and bill.at_least
+        is_partial = bill is not None and bill.at_least
         stays = JobAlone(
             job=self.name,
             before=before,
             low=before,
             mid=before,
             high=before,
-            at_least=unknown,
-            before_at_least=unknown,
+            at_least=is_partial,
+            before_at_least=is_partial,
         )
         if self.remaining is not None:
-            rest = self.remaining_usd
-            return replace(stays, low=rest, mid=rest, high=rest, at_least=False)
+            remaining = self.remaining_usd
+            return replace(stays, low=remaining, mid=remaining, high=remaining, at_least=False)
         return (
             stays
             if choice is None

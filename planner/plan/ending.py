@@ -86,14 +86,14 @@ def _with_machine(job: JobDraft) -> JobDraft:
     days = window.recorded_s / 86400 if window else 0.0
     zero, host, usage = Decimal("0.00"), profile.host, profile.usage
     kept_gib = usage.storage_gib if usage else None
-    words = (
+    text = (
         Message("first.end-machine", days=days),
         Message("first.copy-data", gib=kept_gib) if kept_gib else Message("first.copy-disks"),
         "" if host and host.cpu_util else Message("first.cpu-unknown"),
     )
     now = Now(
         kind="end",
-        what=join(words),
+        what=join(text),
         actions=(END,),
         usd=CostRange(low=zero, mid=zero, high=zero),
         saves=Saved(low=cost, mid=cost, high=cost),

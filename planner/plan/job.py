@@ -279,8 +279,8 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
             self._check_named(name, getattr(self, name))
 
     def _check_named(self, name: str, id_: str | None) -> None:
-        known = id_ is None or id_ == STAY or self.option(id_) is not None
-        need(known, f"{name} is {id_}, which is not an option of the job")
+        exists = id_ is None or id_ == STAY or self.option(id_) is not None
+        need(exists, f"{name} is {id_}, which is not an option of the job")
 
     def option(self, id_: str | None) -> Option | None:
         """Return the option with an id; None where there is none."""

@@ -369,14 +369,14 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
     text = zlib.decompress(draft.left_out.text).decode("utf-8", "surrogatepass")
     if job.placement is None and job.ended is UNSET:
         return text
-    whole = json.loads(text)
-    whole |= {"placement": job.placement, "confidence": encode(job.confidence)}
+    document = json.loads(text)
+    document |= {"placement": job.placement, "confidence": encode(job.confidence)}
     if job.ended is not UNSET:
         names = ("recommended", "smallest_change", "cheapest", "first_launchable")
-        whole |= {name: getattr(job, name) for name in names}
-        whole |= {"answer": encode(job.answer), "ended": encode(job.ended)}
-    messages = whole.pop("messages") | encode(job.messages)
-    return to_text({**whole, "messages": messages_in(whole, messages)})
+        document |= {name: getattr(job, name) for name in names}
+        document |= {"answer": encode(job.answer), "ended": encode(job.ended)}
+    messages = document.pop("messages") | encode(job.messages)
+    return to_text({**document, "messages": messages_in(document, messages)})
 
 
 def to_plan(plan: PlanDraft) -> Plan:
@@ -424,7 +424,7 @@ def _recommended(plan: PlanDraft) -> RecommendedTotal:
 
 
 def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
-    places = {job.name: place for place, job in enumerate(plan.jobs)}
+    places = {job.name: index for index, job in enumerate(plan.jobs)}
     recommended = plan.recommended.alternative
     return Fleet(
         gpus_before=fleet.gpus_before,
@@ -475,7 +475,7 @@ def _group(group: Together) -> Group:
 
 
 def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft) -> Placement:
-    jobs = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
+    jobs = [plan.jobs[index] for index in sorted(places[name] for name in placement.jobs)]
     return Placement(
         id=placement.id,
         offer=offer_on(placement.offer, plan.as_of),

@@ -33,59 +33,59 @@ _NAMED = 10
 """Most jobs of a fleet that one sentence names."""
 
 
-def assumptions(jobs: Iterable[JobDraft], period: Period, asked: Requirements) -> tuple[str, ...]:
+def assumptions(jobs: Iterable[JobDraft], period: Period, needs: Requirements) -> tuple[str, ...]:
     """Return what was assumed rather than stated: what a change must earn, then job by job."""
     code = "note.must-pay-back" if period == "month" else "note.must-pay-back-in-a-run"
-    rate, months = plain(asked.engineer_usd_per_hour), plain(asked.horizon)
-    found: list[str] = [Message(code, usd=rate, months=months)]
-    if asked.history is not None:
-        found.append(_of_record(asked.history))
-    if beside := _of_each_machine(asked):
-        found.append(beside)
+    rate, months = plain(needs.engineer_usd_per_hour), plain(needs.horizon)
+    notes: list[str] = [Message(code, usd=rate, months=months)]
+    if needs.history is not None:
+        notes.append(_of_record(needs.history))
+    if extras := _of_each_machine(needs):
+        notes.append(extras)
     for job in jobs:
-        found.extend(job.baseline.notes)
+        notes.extend(job.baseline.notes)
         if (sliced := _of_slice(job)) is not None:
-            found.append(sliced)
+            notes.append(sliced)
         if job.profile.job.kind == "unknown":
-            found.append(Message("note.kind-unknown", job=job.name))
+            notes.append(Message("note.kind-unknown", job=job.name))
         if period == "month" and job.work.fixed_work:
-            found.append(Message("note.same-work", job=job.name))
-    return tuple(dict.fromkeys(found))
+            notes.append(Message("note.same-work", job=job.name))
+    return tuple(dict.fromkeys(notes))
 
 
 def _of_slice(job: JobDraft) -> str | None:
     """Return what is taken of the whole GPU where a slice of it was measured; None elsewhere."""
     if source_slice(job.profile) is None:
         return None
-    whole = whole_gpu(job.profile)
+    full_gpu = whole_gpu(job.profile)
     return Message(
         "note.slice",
         job=job.name,
         slice=slice_named(job.profile) or "",
-        low=whole.low,
-        mid=whole.mid,
-        high=whole.high,
+        low=full_gpu.low,
+        mid=full_gpu.mid,
+        high=full_gpu.high,
     )
 
 
-def _of_each_machine(asked: Requirements) -> str:
+def _of_each_machine(needs: Requirements) -> str:
     """Return what is on every bill beside machine time, in words; empty if nothing is."""
-    if asked.machine_only or not (asked.boot_disk_bytes or asked.public_address):
+    if needs.machine_only or not (needs.boot_disk_bytes or needs.public_address):
         return ""
-    if not asked.boot_disk_bytes:
+    if not needs.boot_disk_bytes:
         return Message("note.address")
-    code = "note.boot-disk-and-address" if asked.public_address else "note.boot-disk"
-    return Message(code, gib=asked.boot_disk_bytes / 2**30)
+    code = "note.boot-disk-and-address" if needs.public_address else "note.boot-disk"
+    return Message(code, gib=needs.boot_disk_bytes / 2**30)
 
 
 def _of_record(record: TrackRecord) -> str:
     """Return what a record of earlier outcomes does to predictions."""
     sorts = (("same-gpu", record.same_machine), ("other-gpu", record.moved))
     outcomes = [
-        Message(f"history.{where}", words=one.words) for where, one in sorts if one.outcomes
+        Message(f"history.{where}", words=row.words) for where, row in sorts if row.outcomes
     ]
-    words = join(outcomes) or Message("history.none")
-    return Message("note.history", name=record.name, words=words)
+    text = join(outcomes) or Message("history.none")
+    return Message("note.history", name=record.name, words=text)
 
 
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:
@@ -109,34 +109,34 @@ def _spot(jobs: Iterable[JobDraft]) -> Iterator[str]:
 
 def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
     """Return what a reader must know: doubts about data and prices, limits nothing keeps."""
-    found: list[str] = []
+    notes: list[str] = []
     totals = [j.name for j in jobs if j.profile.work and j.profile.work.total]
     if period == "month" and totals and len(totals) < len(jobs):
-        found.append(Message("note.only-some-totals", jobs=totals))
+        notes.append(Message("note.only-some-totals", jobs=totals))
     for job in jobs:
-        found.extend(job.baseline.warnings)
-        found.extend(_gaps(job))
-        found.extend(_about(job, note) for note in job.profile.provenance.notes)
-        found.extend(_about(job, doubt) for doubt in contradictions(job.profile))
-        if (unknown := unknown_slice(job.profile)) is not None:
-            found.append(Message("note.slice-unknown", job=job.name, why=unknown))
+        notes.extend(job.baseline.warnings)
+        notes.extend(_gaps(job))
+        notes.extend(_about(job, note) for note in job.profile.provenance.notes)
+        notes.extend(_about(job, doubt) for doubt in contradictions(job.profile))
+        if (slice_text := unknown_slice(job.profile)) is not None:
+            notes.append(Message("note.slice-unknown", job=job.name, why=slice_text))
         if holds_in_advance(job.profile):
             framework = job.profile.job.framework or ""
-            found.append(Message("note.holds-in-advance", job=job.name, framework=framework))
+            notes.append(Message("note.holds-in-advance", job=job.name, framework=framework))
         if ground := thin(job.profile):
-            found.append(Message("note.thin", job=job.name, ground=ground))
+            notes.append(Message("note.thin", job=job.name, ground=ground))
         if (best := job.choice) and best.move and best.move.once_usd is None:
-            found.append(_unknown_move(job.name, best.benefit.net_usd))
+            notes.append(_unknown_move(job.name, best.benefit.net_usd))
         if not job.feasible:
-            found.append(Message("note.nothing-feasible", job=job.name))
+            notes.append(Message("note.nothing-feasible", job=job.name))
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
-            found.extend(bill.warnings if bill else ())
-    found.extend(_fewer_copies(jobs))
-    found.extend(_spot(jobs))
+            notes.extend(bill.warnings if bill else ())
+    notes.extend(_fewer_copies(jobs))
+    notes.extend(_spot(jobs))
     stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
-        found.append(Message("note.stale", n=stale, days=OLD_DAYS))
-    return tuple(dict.fromkeys(found))
+        notes.append(Message("note.stale", n=stale, days=OLD_DAYS))
+    return tuple(dict.fromkeys(notes))
 
 
 _COPY = re.compile(r"(-[0-9a-z]{5}|[-_.]?[0-9]+)$")
@@ -158,8 +158,8 @@ def _fewer_copies(jobs: Iterable[JobDraft]) -> Iterator[Message]:
         offer, idle = job.baseline.offer, job.findings[:1]
         under_used = bool(idle) and idle[0].code == _UNDER_USED
         planned = job.work.service is not None or job.work.demand is not None
-        whole = job.baseline.tenancy is None  # a machine that others use stays when a copy goes
-        if under_used and offer is not None and whole and not planned:
+        solo = job.baseline.tenancy is None  # a machine that others use stays when a copy goes
+        if under_used and offer is not None and solo and not planned:
             services[_COPY.sub("", job.name), offer.place].append(job)
     for (name, _), copies in services.items():
         hours = [hours for job in copies if (hours := _kernel_time_by_hour(job.profile))]
@@ -215,10 +215,10 @@ def _about(job: JobDraft, note: str) -> Message:
 
 def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:
     """Name the jobs that are to share on another machine whose data move at an unknown cost."""
-    if (there := recommended.alternative) is None:
+    if (alternative := recommended.alternative) is None:
         return ()
     packed = recommended.packed_jobs
-    blind = [name for name in there.unknown if name in packed]
+    blind = [name for name in alternative.unknown if name in packed]
     if not blind:
         return ()
     return (Message("note.moves-unknown", n=len(blind), jobs=listed(blind, _NAMED)),)
@@ -296,12 +296,12 @@ def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:
 
 
 def _of_peaks(profiles: Sequence[Profile]) -> Iterator[str]:
-    blind = [one.job.name for one in profiles if not _has_peak(one)]
+    blind = [profile.job.name for profile in profiles if not _has_peak(profile)]
     if blind:
         yield Message("risk.peaks-unmeasured", jobs=blind)
-    short = [one for one in profiles if (recorded_s(one) or 0.0) < DAY_S]
+    short = [profile for profile in profiles if (recorded_s(profile) or 0.0) < DAY_S]
     if short:
-        growth = max(memory_growth(one) for one in short)
+        growth = max(memory_growth(profile) for profile in short)
         code = "risk.less-than-a-day-grown" if growth > 1.0 else "risk.less-than-a-day"
         yield Message(code, recorded=_recorded(short), growth=growth)
 
@@ -309,9 +309,9 @@ def _of_peaks(profiles: Sequence[Profile]) -> Iterator[str]:
 def _recorded(short: Sequence[Profile]) -> str:
     """Return names, with how long each was recorded where that is known."""
     by_time: dict[str, list[str]] = {}
-    for one in short:
-        seen_s = recorded_s(one)
-        by_time.setdefault(_hours(seen_s), []).append(one.job.name)
+    for profile in short:
+        seen_s = recorded_s(profile)
+        by_time.setdefault(_hours(seen_s), []).append(profile.job.name)
     parts = [Message("risk.recorded", jobs=names, time=time) for time, names in by_time.items()]
     return join(parts)
 
@@ -326,7 +326,7 @@ def _hours(seen_s: float | None) -> str:
 
 def _has_peak(profile: Profile) -> bool:
     slot = next((slot for slot in SHARES if profile.mean(slot) is not None), SHARES[-1])
-    return any(one.p95 is not None for one in profile.readings(slot))
+    return any(reading.p95 is not None for reading in profile.readings(slot))
 
 
 def _of_interval(placement: Placement) -> Iterator[str]:
@@ -337,6 +337,6 @@ def _of_interval(placement: Placement) -> Iterator[str]:
 
 def roll_back(fleet: Fleet) -> str | None:
     """Return how to go back to a machine for each job; None where nothing is shared."""
-    if all(len(one.jobs) == 1 for one in fleet.placements):
+    if all(len(placement.jobs) == 1 for placement in fleet.placements):
         return None
     return Message("risk.roll-back")

@@ -182,18 +182,18 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)
-        distinct((one.id for one in self.known), "placements")
+        distinct((gpu.id for gpu in self.known), "placements")
 
     @property
     def taken(self) -> Alternative | None:
         """The machine type on which GPUs are recommended to be shared; None: at home."""
-        return next((one for one in self.alternatives if one.placements is not UNSET), None)
+        return next((way for way in self.alternatives if way.placements is not UNSET), None)
 
     @property
     def recommended(self) -> tuple[Placement, ...]:
         """Who runs where, of the packing that the recommendation is made of."""
-        taken = self.taken
-        return self.placements if taken is None else taken.placements or ()
+        used = self.taken
+        return self.placements if used is None else used.placements or ()
 
     @property
     def recommended_groups(self) -> tuple[Group, ...]:
@@ -311,10 +311,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
         distinct((job.name for job in self.jobs), "jobs")
-        ids = {one.id for one in self.fleet.known} if self.fleet else set()
+        ids = {gpu.id for gpu in self.fleet.known} if self.fleet else set()
         for job in self.jobs:
-            known = job.placement is None or job.placement in ids
-            need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
+            exists = job.placement is None or job.placement in ids
+            need(exists, f"job {job.name} is on placement {job.placement}, which fleet lacks")
 
     @cached_property
     def id(self) -> str:
@@ -324,4 +324,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def placement_of(self, job: JobPlan) -> Placement | None:
         """Return the GPU that a job is recommended to share; None where it goes its own way."""
         places = self.fleet.known if self.fleet else ()
-        return next((one for one in places if one.id == job.placement), None)
+        return next((gpu for gpu in places if gpu.id == job.placement), None)

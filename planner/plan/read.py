@@ -82,7 +82,7 @@ class FoundOption:
     def settings(self) -> dict[str, Settings]:
         """What each action that applies there would set."""
         if self.option is None:
-            return {one.code: one.settings for one in self.job.remedies}
+            return {remedy.code: remedy.settings for remedy in self.job.remedies}
         return dict(self.option.settings or {})
 
     @property
@@ -105,7 +105,7 @@ class FoundOption:
 
 def every_option(job: JobPlan) -> tuple[FoundOption, ...]:
     """Return the ways to run a job, today's machine first."""
-    return tuple(FoundOption(job=job, option=one) for one in (None, *job.options))
+    return tuple(FoundOption(job=job, option=o) for o in (None, *job.options))
 
 
 def find_option(plan: Plan, name: str) -> FoundOption:
@@ -114,18 +114,18 @@ def find_option(plan: Plan, name: str) -> FoundOption:
     Raises:
         InputError: none is called so, or several are; what there is is listed.
     """
-    known = [one for job in plan.jobs for one in every_option(job)]
+    named = [o for job in plan.jobs for o in every_option(job)]
     for form in (str, str.casefold):
-        fits = [one for one in known if form(name) in (form(one.name), form(one.id))]
+        fits = [o for o in named if form(name) in (form(o.name), form(o.id))]
         if len(fits) == 1:
             return fits[0]
         if fits:
             raise InputError(f"{name!r} fits {len(fits)} options; say which: {_names(fits)}.")
-    raise InputError(f"{name!r} is not an option of this plan; known: {_names(known)}.")
+    raise InputError(f"{name!r} is not an option of this plan; known: {_names(named)}.")
 
 
-def _names(found: Iterable[FoundOption]) -> str:
-    return listed([one.name for one in found], _SHOWN)
+def _names(options: Iterable[FoundOption]) -> str:
+    return listed([o.name for o in options], _SHOWN)
 
 
 def find_recommended(plan: Plan) -> FoundOption:
@@ -209,7 +209,7 @@ def _job_by_job(content: Content) -> Plan:
     for raw in raws:
         identity.add(msgspec.json.decode(raw))
         job = decode(JobPlan, raw)
-        rejected = tuple(shared.setdefault(one, one) for one in job.rejected)
+        rejected = tuple(shared.setdefault(reason, reason) for reason in job.rejected)
         jobs.append(msgspec.structs.replace(job, rejected=rejected))
     return _with_id(convert(Plan, {**around, _JOBS: jobs}), identity)
 
@@ -255,6 +255,6 @@ class _Identity:
 
     def end(self) -> str:
         """Return the digest of all of them."""
-        left = "" if self._between == "," else self._between
-        self._hash.update((left + self._end).encode())
+        indent = "" if self._between == "," else self._between
+        self._hash.update((indent + self._end).encode())
         return self._hash.hexdigest()

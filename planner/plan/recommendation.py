@@ -107,12 +107,12 @@ class Recommendation:
         Args:
             fleet: packed where the jobs run today.
         """
-        taken = self.alternative.fleet if self.alternative else fleet
-        if taken is None:
+        packing = self.alternative.fleet if self.alternative else fleet
+        if packing is None:
             return {}
         packed = self.packed_jobs
-        places = [(job, one) for one in taken.placements for job in one.jobs]
-        return {job: one for job, one in reversed(places) if job in packed}
+        places = [(job, placement) for placement in packing.placements for job in placement.jobs]
+        return {job: placement for job, placement in reversed(places) if job in packed}
 
     def net(self, terms: MovingTerms) -> Decimal:
         """Return what it surely saves over the horizon, less the work and the move."""
@@ -130,15 +130,15 @@ def recommend(
         fleet: the packing; None where none was asked for.
         terms: how moving all to another machine type is weighed; None: nobody moves to share.
     """
-    jobs = {one.job: one for one in jobs_alone}
+    jobs = {job.job: job for job in jobs_alone}
     best = _with(jobs, fleet, terms=terms)
     if fleet is None or terms is None or not terms.by_cost:
         return best
-    for other in fleet.alternatives:
-        found = _with(jobs, other.fleet, other, terms=terms)
-        moved = found.packed_jobs.intersection(other.jobs)
-        if moved and found.mid < best.mid and found.net(terms) > best.net(terms):
-            best = found
+    for alternative in fleet.alternatives:
+        result = _with(jobs, alternative.fleet, alternative, terms=terms)
+        moved = result.packed_jobs.intersection(alternative.jobs)
+        if moved and result.mid < best.mid and result.net(terms) > best.net(terms):
+            best = result
     return best
 
 
@@ -152,30 +152,30 @@ def _with(
     groups = fleet.together if fleet else ()
     packed = tuple(group for group in groups if _pays(group, jobs, terms))
     shared = {name for group in packed for name in group.jobs}
-    alone = [one for one in jobs.values() if one.job not in shared and one.mid is not None]
-    done: list[JobAlone | Together] = [*alone, *packed]
+    singly = [job for job in jobs.values() if job.job not in shared and job.mid is not None]
+    done: list[JobAlone | Together] = [*singly, *packed]
     return Recommendation(
-        before=sum((one.before or _ZERO for one in jobs.values()), _ZERO),
-        low=sum((one.low or _ZERO for one in alone), sum((g.low for g in packed), _ZERO)),
-        mid=sum((one.mid or _ZERO for one in alone), sum((g.cost for g in packed), _ZERO)),
-        high=sum((one.high or _ZERO for one in alone), sum((g.high for g in packed), _ZERO)),
+        before=sum((job.before or _ZERO for job in jobs.values()), _ZERO),
+        low=sum((job.low or _ZERO for job in singly), sum((g.low for g in packed), _ZERO)),
+        mid=sum((job.mid or _ZERO for job in singly), sum((g.cost for g in packed), _ZERO)),
+        high=sum((job.high or _ZERO for job in singly), sum((g.high for g in packed), _ZERO)),
         packed=packed,
-        unknown=tuple(sorted(one.job for one in jobs.values() if one.mid is None)),
-        at_least=any(one.at_least for one in alone)
+        unknown=tuple(sorted(job.job for job in jobs.values() if job.mid is None)),
+        at_least=any(job.at_least for job in singly)
         or (alternative is None and any(jobs[name].before_at_least for name in shared)),
-        effort_hours=sum(one.effort_hours for one in done),
-        moving_usd=sum((one.moving_usd for one in done), _ZERO),
+        effort_hours=sum(job.effort_hours for job in done),
+        moving_usd=sum((job.moving_usd for job in done), _ZERO),
         alternative=alternative,
     )
 
 
 def _pays(group: Together, jobs: Mapping[str, JobAlone], terms: MovingTerms | None) -> bool:
     """Return whether sharing costs less than what is best for each job alone, its work paid."""
-    alone = [jobs[name] for name in group.jobs]
-    costs = [job.mid for job in alone if job.mid is not None]
+    singly = [jobs[name] for name in group.jobs]
+    costs = [job.mid for job in singly if job.mid is not None]
     saves = sum(costs, _ZERO) - group.cost
-    if len(costs) < len(alone) or saves <= 0 or terms is None:
-        return len(costs) == len(alone) and saves > 0
-    more_h = group.effort_hours - sum(job.effort_hours for job in alone)
-    moving = group.moving_usd - sum((job.moving_usd for job in alone), _ZERO)
+    if len(costs) < len(singly) or saves <= 0 or terms is None:
+        return len(costs) == len(singly) and saves > 0
+    more_h = group.effort_hours - sum(job.effort_hours for job in singly)
+    moving = group.moving_usd - sum((job.moving_usd for job in singly), _ZERO)
     return saves * terms.periods > usd(str(more_h)) * terms.engineer_usd_per_hour + moving

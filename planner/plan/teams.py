@@ -54,8 +54,8 @@ def _rows(
         plan.recommended.mid,
     )
     rows = [
-        _row(label, name, tuple(named[name]), members[place], (before[place], recommended[place]))
-        for place, name in enumerate(names)
+        _row(label, name, tuple(named[name]), members[index], (before[index], recommended[index]))
+        for index, name in enumerate(names)
     ]
     if free_today or free_then:
         hours = sum(use.free_gpu_hours for use in uses.values())
@@ -109,20 +109,20 @@ def _recommended(plan: PlanDraft, uses: Mapping[str, JobUse]) -> tuple[dict[str,
 
     They are 0 where they are unknown, as in the total.
     """
-    alone = {job.name: _alone(job, uses[job.name]) for job in plan.jobs}
+    singly = {job.name: _alone(job, uses[job.name]) for job in plan.jobs}
     free_after = _ZERO
     for group in plan.recommended.packed:
-        alone.update((name, (_ZERO, _ZERO)) for name in group.jobs)
+        singly.update((name, (_ZERO, _ZERO)) for name in group.jobs)
         for usd, names in _bills(group, plan):
             held = [uses[name].held for name in names]
-            whole = sum(held, _ZERO)
+            total = sum(held, _ZERO)
             for name, usd_held in zip(names, held, strict=True):
-                part = usd_held / whole if whole else Decimal(1) / len(names)
-                alone[name] = (usd * part, _ZERO)
+                part = usd_held / total if total else Decimal(1) / len(names)
+                singly[name] = (usd * part, _ZERO)
         free_after += sum((line.usd for line in group.free_lines), _ZERO)
     return (
-        {name: held for name, (held, _) in alone.items()},
-        sum((free for _, free in alone.values()), free_after),
+        {name: held for name, (held, _) in singly.items()},
+        sum((free for _, free in singly.values()), free_after),
     )
 
 
@@ -136,8 +136,8 @@ def _alone(job: JobDraft, use: JobUse) -> tuple[Decimal, Decimal]:
 
 def _bills(group: Together, plan: PlanDraft) -> Iterator[tuple[Decimal, list[str]]]:
     """Yield dollars of jobs that are packed, with who pays them: of each GPU, and of the others."""
-    taken = plan.recommended.alternative
-    fleet = taken.fleet if taken else plan.fleet
+    alternative = plan.recommended.alternative
+    fleet = alternative.fleet if alternative else plan.fleet
     names = {job.name for job in plan.jobs if job.remaining is None}.intersection(group.jobs)
     for placement in fleet.placements if fleet else ():
         if placement.id in group.placements:

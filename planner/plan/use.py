@@ -132,9 +132,9 @@ def apportioned(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
     """
     floors = [amount.quantize(_CENT, ROUND_FLOOR) for amount in amounts]
     missing = int((cents(total) - sum(floors, _ZERO)) / _CENT)
-    left = [amount - floor for amount, floor in zip(amounts, floors, strict=True)]
-    order = sorted(range(len(left)), key=lambda place: -left[place])
+    remainders = [amount - floor for amount, floor in zip(amounts, floors, strict=True)]
+    order = sorted(range(len(remainders)), key=lambda index: -remainders[index])
     step = _CENT if missing > 0 else -_CENT
-    for place in order[: abs(missing)] if missing > 0 else list(reversed(order))[: abs(missing)]:
-        floors[place] += step
+    for index in order[: abs(missing)] if missing > 0 else list(reversed(order))[: abs(missing)]:
+        floors[index] += step
     return floors

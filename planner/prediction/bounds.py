@@ -127,7 +127,7 @@ def bounded(
     limits: Limits,
     target: Layout,
     relaxed: RelaxedBounds,
-    alone: tuple[Estimate, ...],
+    solo: tuple[Estimate, ...],
 ) -> Estimate:
     """Return a prediction held to every bound; those that bind are named in its basis.
 
@@ -136,11 +136,11 @@ def bounded(
         limits: what the profile forbids.
         target: where it would run.
         relaxed: by what is changed beside the machine.
-        alone: what one target GPU, its host and the actions gain over one profiled GPU, each part
+        solo: what one target GPU, its host and the actions gain over one profiled GPU, each part
             of the time for itself: all together gain no more than the most of them.
     """
     low, mid, high, basis = speed.low, speed.mid, speed.high, speed.basis
-    for bound in _upper_bounds(speed.high, limits, target, relaxed, alone):
+    for bound in _upper_bounds(speed.high, limits, target, relaxed, solo):
         if mid > bound.mid * (1.0 + _TINY):
             basis = join((basis, bound.basis))
         low, mid, high = min(low, bound.low), min(mid, bound.mid), min(high, bound.high)
@@ -152,17 +152,17 @@ def bounded(
 
 
 def _upper_bounds(
-    high: float, limits: Limits, target: Layout, relaxed: RelaxedBounds, alone: tuple[Estimate, ...]
+    high: float, limits: Limits, target: Layout, relaxed: RelaxedBounds, solo: tuple[Estimate, ...]
 ) -> Iterator[Estimate]:
     """Yield what the speed-up cannot pass, at each end, and why; not what is surely above it."""
     if limits.communicating is not None:
         ratio = target.gpu_count / limits.gpu_count
-        yield _communication(ratio, limits.communicating, alone)
+        yield _communication(ratio, limits.communicating, solo)
     if limits.cores and target.cpu_cores is not None and not relaxed.host:
-        most = target.cpu_cores / limits.cores
-        if most < high:
+        limit = target.cpu_cores / limits.cores
+        if limit < high:
             used, cores = limits.cores, target.cpu_cores
-            yield exactly(most, Message("speed.host-cores", busy=used, cores=cores))
+            yield exactly(limit, Message("speed.host-cores", busy=used, cores=cores))
     yield from _of_gpus(limits, target, relaxed)
 
 
@@ -175,12 +175,12 @@ def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator
         yield from _bandwidth(limits, target)
 
 
-def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> Estimate:
-    most = min(ratio * now.step_s / now.rest_s, _NO_BOUND)
+def _communication(ratio: float, now: _Communicating, solo: tuple[Estimate, ...]) -> Estimate:
+    limit = min(ratio * now.step_s / now.rest_s, _NO_BOUND)
     return Estimate(
-        low=most * max(gain.low for gain in alone),
-        mid=most * max(gain.mid for gain in alone),
-        high=most * max(gain.high for gain in alone),
+        low=limit * max(gain.low for gain in solo),
+        mid=limit * max(gain.mid for gain in solo),
+        high=limit * max(gain.high for gain in solo),
         basis=Message("speed.no-communication", share=now.share),
     )
 
@@ -195,8 +195,8 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
     rate_target = peak_tflops(target.chip, limits.precision) * target.gpu_count
     rate_target *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
-    most = min(rate_target / rate_now * max(1.0, MOST_MFU / share), _NO_BOUND)
-    return exactly(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
+    limit = min(rate_target / rate_now * max(1.0, MOST_MFU / share), _NO_BOUND)
+    return exactly(limit, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
 def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
@@ -206,8 +206,8 @@ def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
         return
     part = 1.0 if target.slice else limits.memory_part
     ratio = bandwidth_target * target.gpu_count / (bandwidth_now * limits.gpu_count * part)
-    most = min(ratio / limits.dram, _NO_BOUND)
-    yield exactly(most, Message("speed.most-of-bandwidth", gpu=target.chip.name))
+    limit = min(ratio / limits.dram, _NO_BOUND)
+    yield exactly(limit, Message("speed.most-of-bandwidth", gpu=target.chip.name))
 
 
 def _precision(profile: Profile) -> str:

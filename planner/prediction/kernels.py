@@ -61,16 +61,16 @@ def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
     precision = profile.job.precision or ("bf16" if language else "")
     row = coefficients("precisions").get(precision, {})
     first, name = row.get("capability", 0.0), row.get("name", "")
-    least = min(first, float(today.compute_capability or first))
+    oldest = min(first, float(today.compute_capability or first))
     needs = [(has, lack) for used, has, lack in _NEEDS if used(profile) and has(today) is not False]
 
     def lacks(gpu: Gpu) -> str | None:
-        if float(gpu.compute_capability or first) < least:
+        if float(gpu.compute_capability or first) < oldest:
             return Message("lacks.precision", gpu=gpu.name, precision=name, cc=first)
         lacking = ((has(gpu), lack) for has, lack in needs if not has(gpu))
         for is_known, lack in lacking:
-            what = lack(gpu)
-            return Message("lacks.unknown", what=what) if is_known is None else what
+            missing = lack(gpu)
+            return Message("lacks.unknown", what=missing) if is_known is None else missing
         return None
 
     return lacks
@@ -392,18 +392,18 @@ def _specs(gpu: Gpu, precision: str) -> Specs:
     return specs(gpu, peak_tflops(gpu, precision))
 
 
-def _damped(whole: Estimate, memory_fraction: float) -> Estimate:
+def _damped(speed: Estimate, memory_fraction: float) -> Estimate:
     """Return a prediction for a job that leaves most of the memory empty: launches set its pace.
 
     Fitted on training at the same small batch; without counters nothing tells more.
     """
     row = coefficients("speed")["small"]
-    mid, factor = whole.mid ** float(row["exponent"]), float(row["factor"])
+    mid, factor = speed.mid ** float(row["exponent"]), float(row["factor"])
     return Estimate(
-        low=min(mid / factor, whole.low),
+        low=min(mid / factor, speed.low),
         mid=mid,
-        high=max(mid * factor, whole.high),
-        basis=join((whole.basis, Message("speed.launches", share=round(memory_fraction, 2)))),
+        high=max(mid * factor, speed.high),
+        basis=join((speed.basis, Message("speed.launches", share=round(memory_fraction, 2)))),
     )
 
 

@@ -113,8 +113,8 @@ def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
 
 
 @lru_cache(maxsize=256)
-def _parts(whole: WorkingGpus, stated: bool) -> tuple[WorkingGpus, ...]:  # noqa: FBT001 - machines
-    _, machines, inside = whole
+def _parts(full: WorkingGpus, stated: bool) -> tuple[WorkingGpus, ...]:  # noqa: FBT001 - machines
+    _, machines, inside = full
     layouts = [WorkingGpus(few, 1, few) for few in range(1, inside + (machines > 1))]
     if machines > 1:
         layouts.extend(WorkingGpus(few * machines, machines, few) for few in range(1, inside))

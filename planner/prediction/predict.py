@@ -181,19 +181,19 @@ def unexplained(
         busy: share of the time that kernels run; None = not measured.
         more: GPUs over those of today.
     """
-    whole = product(per_gpu, count)
-    if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
-        return whole, (per_gpu,)
+    total = product(per_gpu, count)
+    if busy is None or busy >= STARVED or total.low == total.high == 1.0:
+        return total, (per_gpu,)
 
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
 
     speed = Estimate(
-        low=min(whole.low, waiting_stays(whole.low, more), waiting_stays(whole.low, 1.0)),
-        mid=whole.mid,
-        high=max(whole.high, waiting_stays(whole.high, more)),
-        basis=join((whole.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
-        weak=whole.weak,
+        low=min(total.low, waiting_stays(total.low, more), waiting_stays(total.low, 1.0)),
+        mid=total.mid,
+        high=max(total.high, waiting_stays(total.high, more)),
+        basis=join((total.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
+        weak=total.weak,
     )
     return speed, (per_gpu, _STILL_WAITING)
 
@@ -349,10 +349,10 @@ class Predictions:
             faster: what the kernels gain on one GPU.
             count: what they gain by the number of GPUs.
         """
-        speed, alone = self._by_formulas(target, way.gains, faster, count)
+        speed, single = self._by_formulas(target, way.gains, faster, count)
         if self.record is not None:
             speed = self._corrected(speed, target, way.actions, self.record)
-        return bounded(speed, self._limits, target, way.gains.relaxed, alone)
+        return bounded(speed, self._limits, target, way.gains.relaxed, single)
 
     def _corrected(
         self, speed: Estimate, target: Layout, actions: tuple[Action, ...], record: TrackRecord

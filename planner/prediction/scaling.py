@@ -179,13 +179,13 @@ def tensor_parallel(before: Layout, after: Layout, step: ProfiledStep, faster: f
     gain by faster or more GPUs, only by faster links. Arguments are those of `speed_up`.
     """
     speeds = [speed / now for speed, now in zip(_of_copy(after), _of_copy(before), strict=True)]
-    most = _most_of_copy(before, after, step.exposed_ratio, faster)
+    limit = _most_of_copy(before, after, step.exposed_ratio, faster)
     return Estimate(
-        low=min(*speeds, most),
-        mid=min(speeds[1], most),
-        high=min(max(speeds), most),
+        low=min(*speeds, limit),
+        mid=min(speeds[1], limit),
+        high=min(max(speeds), limit),
         basis=Message("scaling.one-copy", gpus=after.gpu_count)
-        if speeds[1] <= most
+        if speeds[1] <= limit
         else _measured_basis(before, after),
     )
 
@@ -200,11 +200,11 @@ def _of_copy(layout: Layout) -> tuple[float, float, float]:
 def _most_of_copy(before: Layout, after: Layout, exposed: float | None, faster: float) -> float:
     if exposed is None or before.machines > 1:
         return math.inf
-    alone = (1.0 + exposed) / before.gpu_count  # one GPU sends nothing; the others can be left out
+    single = (1.0 + exposed) / before.gpu_count  # one GPU sends nothing; the others can be left out
     links_now, links = Links.of(_filled(before, after)), Links.of(_filled(after, before))
     change = min(1.0, links.inside_s(before.gpu_count) / links_now.inside_s(before.gpu_count))
     computing = before.gpu_count / after.gpu_count
-    return max(alone, (1.0 + exposed) / (computing + exposed * change * faster))
+    return max(single, (1.0 + exposed) / (computing + exposed * change * faster))
 
 
 def _is_blind(before: Layout, after: Layout) -> bool:
@@ -224,11 +224,11 @@ def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float
         or link_class(after.interconnect, after.gpu_name) == "nvlink"
     ):
         return speed
-    most = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
+    limit = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
     return Estimate(
-        low=min(speed.low, most.low),
-        mid=min(speed.mid, most.mid),
-        high=min(speed.high, most.high),
+        low=min(speed.low, limit.low),
+        mid=min(speed.mid, limit.mid),
+        high=min(speed.high, limit.high),
         basis=speed.basis,
         weak=speed.weak,
     )
@@ -284,20 +284,20 @@ def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
     if step_s is None or before.gpu_count == 1:
         return step_s, _with_parts(before, _usual(before, step, step_s))
     usual = 1.0 + _usual(before, UNKNOWN_STEP, None)(before.whole).bad
-    least = max(step_s / usual, min(step_s, step.compute_s or 0.0))
+    minimum = max(step_s / usual, min(step_s, step.compute_s or 0.0))
 
     def at(compute_s: float) -> Overhead:
         return _with_parts(before, _usual(before, step, compute_s))
 
-    low, high = least, step_s
+    low, high = minimum, step_s
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         if middle * (1.0 + at(middle).mid) > step_s:
             high = middle
         else:
             low = middle
-    overhead, most = at(low), step_s / least - 1.0
-    return low, Overhead(*(min(end, most) for end in overhead))
+    overhead, maximum = at(low), step_s / minimum - 1.0
+    return low, Overhead(*(min(end, maximum) for end in overhead))
 
 
 def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
@@ -305,11 +305,11 @@ def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: fl
     measured = step.exposed_ratio or 0.0
     end = _with_parts(after, _grown(before, after, step, faster))
     ratio = after.gpu_count / before.gpu_count
-    most = ratio * (1.0 + measured)  # without any communication, which no end passes
+    limit = ratio * (1.0 + measured)  # without any communication, which no end passes
     return Estimate(
-        low=most / (1.0 + end.bad),
-        mid=most / (1.0 + end.mid),
-        high=most / (1.0 + end.good),
+        low=limit / (1.0 + end.bad),
+        mid=limit / (1.0 + end.mid),
+        high=limit / (1.0 + end.good),
         basis=_measured_basis(before, after),
     )
 
@@ -376,8 +376,8 @@ def _measured_basis(before: Layout, after: Layout) -> str:
     if _slowness(before) == _slowness(after) and before.gpu_name == after.gpu_name:
         links = "ring"
     change = "none-on-one" if after.gpu_count == 1 else links
-    words = Message(f"scaling.{change}", n=after.gpu_count)
-    return Message("scaling.measured", n=before.gpu_count, change=words)
+    text = Message(f"scaling.{change}", n=after.gpu_count)
+    return Message("scaling.measured", n=before.gpu_count, change=text)
 
 
 def _slowness(layout: Layout) -> tuple[int, int, float]:

@@ -135,30 +135,30 @@ class _Taken(NamedTuple):
 
     def without(self, share: "_Taken") -> "_Taken":
         """Return what the others of all jobs take."""
-        least, mid, most = (max(0.0, a - b) for a, b in zip(self, share, strict=True))
-        return _Taken(least, mid, most)
+        low, mid, high = (max(0.0, a - b) for a, b in zip(self, share, strict=True))
+        return _Taken(low, mid, high)
 
 
 def _fills(profile: Profile) -> bool:
     return (profile.mean(SHARES[0]) or 0.0) >= _FILLS
 
 
-def most_beside(least: float, *, in_turns: bool = False) -> float:
+def most_beside(share: float, *, in_turns: bool = False) -> float:
     """Return the share of a GPU that others may take so that a job surely keeps such a speed.
 
     The other way round of the low end of `shared_speed`, while its own time on the GPU and what
     others take sum to at most 1.
 
     Args:
-        least: of its speed alone, above 0.
+        share: of its speed alone, above 0.
         in_turns: as of `shared_speed`.
     """
     fitted = coefficients("sharing")
-    slower, again = math.log(1.0 / least), math.log(float(fitted["again"]))
+    slower, again = math.log(1.0 / share), math.log(float(fitted["again"]))
     if slower < again:
         return 0.0
     by_pairs = math.sqrt(slower**2 - again**2) / math.log(float(fitted["factor"]))
-    by_delays = (1.0 / least - 1.0) / _delay(in_turns=in_turns)
+    by_delays = (1.0 / share - 1.0) / _delay(in_turns=in_turns)
     return min(by_delays, by_pairs if by_pairs < 1.0 else math.inf)
 
 
@@ -264,8 +264,8 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
         return Message("sharing.no-partitions", gpu=gpu.name)
     many = [mode for mode in modes if mode.partitions >= len(profiles)]
     if not many:
-        most = modes[-1].partitions
-        return Message("sharing.too-few-partitions", gpu=gpu.name, most=most, n=len(profiles))
+        parts = modes[-1].partitions
+        return Message("sharing.too-few-partitions", gpu=gpu.name, most=parts, n=len(profiles))
     isolated = tuple(dict.fromkeys(p.job.name for p in profiles if p.job.trust == "isolated"))
     own = [mode for mode in many if mode.own_memory or not isolated]
     if not own:
@@ -318,13 +318,13 @@ def speeds_in(
             not one that shares so; `on_slice` is of no such job, slice or mode, or its speed is not
             above 0 and at most 1.
     """
-    whole = tuple(on_whole(profile) for profile in profiles)
+    full = tuple(on_whole(profile) for profile in profiles)
     if on_slice:
         _check(profiles, mode, on_slice)
-        return _sliced(whole, on_slice)
+        return _sliced(full, on_slice)
     if mode not in _MODES:
         raise InputError(f"no mode of sharing is called {mode!r}; there are {', '.join(_MODES)}.")
-    return _MODES[mode](whole)
+    return _MODES[mode](full)
 
 
 def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:

@@ -184,8 +184,8 @@ def on_whole(profile: Profile) -> Profile:
     if faster == 1.0 or busy is None:
         return profile
     paced = 1.0 if profile.job.kind.answers else 1.0 / (1.0 - busy + busy / faster)
-    whole = replace(profile.hardware, gpu=source_gpu(profile).name, slice=None)
-    return busy_there(replace(profile, hardware=whole), paced / faster)
+    hardware = replace(profile.hardware, gpu=source_gpu(profile).name, slice=None)
+    return busy_there(replace(profile, hardware=hardware), paced / faster)
 
 
 def cut(
@@ -256,11 +256,11 @@ def _speed(gpu: Gpu, profile: Profile, piece: MigProfile, probes: Probes) -> Est
     if name == piece.profile:
         return exactly(speed, Message("slice.measured-on", slice=name))
     measurement = measured_slice(gpu, name)
-    most = max(size.memory_gib for size in gpu.mig)
+    memory = max(size.memory_gib for size in gpu.mig)
     return speed_by_probe(
         speed,
-        (compute_of(gpu, measurement), measurement.memory_gib / most),
-        (compute, piece.memory_gib / most),
+        (compute_of(gpu, measurement), measurement.memory_gib / memory),
+        (compute, piece.memory_gib / memory),
     )
 
 

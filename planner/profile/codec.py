@@ -140,11 +140,11 @@ class _Reader:
         Where another version of gpucost wrote it, it is noted and left alone.
         """
         near = difflib.get_close_matches(name, names, 1, 0.0)
-        words = f"is not a known {kind}; did you mean {near[0]}?" if near else "is not known."
+        text = f"is not a known {kind}; did you mean {near[0]}?" if near else "is not known."
         if self.foreign is None:
-            self.report(path, words)
+            self.report(path, text)
         else:
-            self.foreign.append(f"{path} {words} It was left alone.")
+            self.foreign.append(f"{path} {text} It was left alone.")
 
     def report(self, path: str, sentence: str) -> None:
         where = f"{self._prefix}{path}".rstrip(".")
@@ -177,13 +177,13 @@ class _Reader:
         }
         if rule.kind in by_rule:
             return by_rule[rule.kind](rule, raw, path)
-        alone = {
+        converters = {
             "flag": self._flag,
             "time": self._time,
             "statistics": self._metrics,
             "any": self._any,
         }
-        return alone[rule.kind](raw, path)
+        return converters[rule.kind](raw, path)
 
     def _any(self, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
         if _depth(raw) > _DEEPEST:
@@ -519,8 +519,8 @@ def _statistics(
 ) -> dict[str, object]:
     """Return a reference to statistics within these limits: an object, or the mean alone."""
     limits = (("from", low), ("to", high))
-    words = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
-    name = "-".join(("Statistics", *words))
+    limits_text = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
+    name = "-".join(("Statistics", *limits_text))
     if name not in definitions:
         rule = FieldRule(kind="number", doc="", low=low, high=high)
         numbers: dict[str, object] = {"type": ["number", "null"], **_limits(rule)}

@@ -63,15 +63,11 @@ def decodes(
     A unit of work says it, a video decoder at work, or a line of the program in which it was seen
     to wait. Frames of an environment that is played are drawn, not decoded.
     """
-    words = _plain(unit).split()
-    stems = {word.removesuffix("s") for word in words} | set(words)
+    tokens = _plain(unit).split()
+    stems = {word.removesuffix("s") for word in tokens} | set(tokens)
     kind = family(framework)
     if kind in ("reinforcement", "graphs", "boosting", "simulation", "llm-server"):
         return "none"
-    if (
-        decoder
-        or stems & set(WORDS["pictures"])
-        or any(_DECODING.search(place) for place in places)
-    ):
+    if decoder or stems & set(WORDS["pictures"]) or any(_DECODING.search(line) for line in places):
         return "images"
     return "none" if stems & set(WORDS["no_pictures"]) else None

@@ -38,20 +38,20 @@ def by_shared_gpus(profiles: Sequence[Profile]) -> list[list[int]]:
     """Return the places of the profiles that share GPUs, directly or through others, by group."""
     parent = list(range(len(profiles)))
 
-    def first(place: int) -> int:
-        while parent[place] != place:
-            parent[place] = parent[parent[place]]
-            place = parent[place]
-        return place
+    def first(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
 
     owner: dict[str, int] = {}
-    for place, profile in enumerate(profiles):
+    for index, profile in enumerate(profiles):
         for device in devices_of(profile):
-            low, high = sorted((first(owner.setdefault(device, place)), first(place)))
+            low, high = sorted((first(owner.setdefault(device, index)), first(index)))
             parent[high] = low
     groups: dict[int, list[int]] = defaultdict(list)
-    for place in range(len(profiles)):
-        groups[first(place)].append(place)
+    for index in range(len(profiles)):
+        groups[first(index)].append(index)
     return list(groups.values())
 
 
@@ -152,14 +152,14 @@ def _shared(values: Sequence[Statistics], parts: Sequence[Profile]) -> Statistic
     cores_known = [cores for cores in own if cores]
     if not all_cores or len(cores_known) < len(own):
         return None
-    return _combined(values, [cores / all_cores for cores in cores_known], most=1.0)
+    return _combined(values, [cores / all_cores for cores in cores_known], limit=1.0)
 
 
 def _combined(
     values: Sequence[Statistics],
     weights: Sequence[float],
     *,
-    most: float = float("inf"),
+    limit: float = float("inf"),
     greatest: bool = False,
 ) -> Statistics:
     combined = {}
@@ -168,7 +168,7 @@ def _combined(
         if None in values_of_field:
             continue
         scaled = [value * weight for value, weight in zip(values_of_field, weights, strict=True)]
-        combined[field.name] = round(min(most, max(scaled) if greatest else sum(scaled)), _DIGITS)
+        combined[field.name] = round(min(limit, max(scaled) if greatest else sum(scaled)), _DIGITS)
     return Statistics(**combined)
 
 
@@ -267,9 +267,9 @@ def _leading(part: Profile) -> tuple[int, str, str]:
     return -steps, (part.run.node if part.run and part.run.node else ""), uuids
 
 
-def _machine(part: Profile, place: int) -> str:
+def _machine(part: Profile, index: int) -> str:
     """Return which machine a part was measured on; a part that does not say has one of its own."""
-    return (part.run.node if part.run else None) or f"unknown {place}"
+    return (part.run.node if part.run else None) or f"unknown {index}"
 
 
 def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:

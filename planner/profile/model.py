@@ -419,13 +419,13 @@ class Health:
     def sentence(self) -> Message:
         """The evidence, without a full stop."""
         code = f"{self.code}-{self.value:g}" if self.code == "xid" else self.code
-        value, most = self.value or 0.0, self.most or 0.0
+        value, limit = self.value or 0.0, self.most or 0.0
         return Message(
             f"cause.fault-{code}",
             gpu=self.gpu,
             value=f"{value:g}",
-            most=f"{most:g}",
-            times=f"{most / value:.3g}" if value else "",
+            most=f"{limit:g}",
+            times=f"{limit / value:.3g}" if value else "",
         )
 
 

@@ -19,8 +19,8 @@ class Change:
     @property
     def sentence(self) -> str:
         """The change in words."""
-        place = f" in {self.where}" if self.where else ""
-        return f"{self.outcome} {self.action}{place}: {self.what}"
+        location = f" in {self.where}" if self.where else ""
+        return f"{self.outcome} {self.action}{location}: {self.what}"
 
 
 ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
@@ -100,14 +100,14 @@ class TriedInTurns:
     def basis(self) -> str:
         """How the interval was found, in words."""
         counted = (self.block_steps or 0) - (self.settle_steps or 0)
-        words = {
+        labels = {
             "planned": "as many as the pilot's spread asked for",
             "no-room": f"the pilot asked for {self.planned_fours}, more than there is room for",
             "run-ended": "until the run ended",
         }
         return (
             f"95 % interval: {', '.join(self.actions)} on and off in turns within one run, "
-            f"{self.fours} fours of blocks in drawn order ({words.get(str(self.ended), '')}), "
+            f"{self.fours} fours of blocks in drawn order ({labels.get(str(self.ended), '')}), "
             f"{counted} steps a block counted and {self.settle_steps} after each switch left out; "
             "Student's t over the fours"
         )

@@ -127,10 +127,10 @@ def by_catalog(
     notes = today.notes
     offer, count = today.offer, today.count
     if _elsewhere(before, after):
-        place = find_baseline(after, work, catalog, Requirements())
-        if place.offer is None:
-            raise InputError(place.notes)
-        offer, count = place.offer, place.count
+        baseline = find_baseline(after, work, catalog, Requirements())
+        if baseline.offer is None:
+            raise InputError(baseline.notes)
+        offer, count = baseline.offer, baseline.count
         notes = (*notes, *find_today(after, catalog, Requirements())[2])
     faster = work.hours_at_work / speed.mid if work.fixed_work else work.hours_at_work
     hours = faster + work.idle_hours

@@ -107,10 +107,10 @@ def gains_of_blocks(on: Sequence[bool], logs: Sequence[float]) -> tuple[float, .
         on: of each block, whether the setting was.
         logs: of each block that is whole, the log of its mean step.
     """
-    whole = len(logs) - len(logs) % FOUR
+    complete = len(logs) - len(logs) % FOUR
     return tuple(
         sum(logs[at] * (-0.5 if on[at] else 0.5) for at in range(first, first + FOUR))
-        for first in range(0, whole, FOUR)
+        for first in range(0, complete, FOUR)
     )
 
 
@@ -188,9 +188,9 @@ def of_blocks(turns: TurnsSeen) -> TriedInTurns:
         pilot_fours=turns.pilot_fours,
         most_fours=turns.most_fours,
     )
-    whole = len(blocks) == len(turns.blocks)
+    full = len(blocks) == len(turns.blocks)
     on = [is_on for is_on, _ in blocks]
-    log_gains = gains_of_blocks(on, [math.log(step_s) for _, step_s in blocks]) if whole else ()
+    log_gains = gains_of_blocks(on, [math.log(step_s) for _, step_s in blocks]) if full else ()
     result = TriedInTurns(
         actions=turns.actions,
         ended="too-few",

@@ -195,15 +195,15 @@ def settled(rows: Sequence[StepRow]) -> tuple[StepRow, ...]:
     White 1997: the least variance of the remaining rows over their number squared. At most a third
     of the rows is cut; what still changes after that is drift.
     """
-    most, best, least = len(rows) // 3, 0, math.inf
+    limit, best, lowest = len(rows) // 3, 0, math.inf
     sum_s = sum_squares = 0.0
     for at in range(len(rows) - 1, -1, -1):
         sum_s += rows[at].step_s
         sum_squares += rows[at].step_s ** 2
         remaining = len(rows) - at
         error = max(0.0, sum_squares - sum_s**2 / remaining) / remaining**2
-        if at <= most and error <= least:
-            best, least = at, error
+        if at <= limit and error <= lowest:
+            best, lowest = at, error
     return tuple(rows[best:])
 
 

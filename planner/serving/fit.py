@@ -284,10 +284,10 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
     layout, rate = service.layout, rate or service.rate * copies
     limit = service.limit_on(layout)
     if limit is None or limit.rate <= 0.0:
-        least = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
+        lowest = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
         reason = limit.stopped_by if limit else "the targets"
         raise InputError(
-            f"{profile.job.name}: no number of copies keeps {reason}{least}. Raise it, or plan "
+            f"{profile.job.name}: no number of copies keeps {reason}{lowest}. Raise it, or plan "
             "another GPU: gpucost serve plan."
         )
     needed = copies_for(rate, limit.rate) + spare

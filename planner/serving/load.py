@@ -133,14 +133,14 @@ def copy_limit(
     first = broken(served(server, traffic, high, count), targets)
     if first is None:
         memory = server.kv_tokens / (traffic.prompt + traffic.output / 2) < server.max_sequences
-        words = Message("serving.kv-saturated" if memory else "serving.batch-saturated")
-        return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=words)
+        reason = Message("serving.kv-saturated" if memory else "serving.batch-saturated")
+        return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=reason)
     low = high / 100.0
     latencies = served(server, traffic, low, min(count, 300))
     never = broken(latencies, targets)
     if never is not None:
-        least = latencies.percentile(never.metric, never.percent)
-        return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=least)
+        latency = latencies.percentile(never.metric, never.percent)
+        return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=latency)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
         stopped = broken(served(server, traffic, middle, count), targets)
@@ -151,6 +151,6 @@ def copy_limit(
     return CopyLimit(rate=low, saturated_rate=saturated, stopped_by=first.words)
 
 
-def copies_for(rate: float, most: float) -> int:
+def copies_for(rate: float, capacity: float) -> int:
     """Return the fewest copies of which each takes at most so many requests a second."""
-    return max(1, math.ceil(rate / most - 1e-9))
+    return max(1, math.ceil(rate / capacity - 1e-9))

@@ -154,7 +154,7 @@ def _unbroken(profile: Profile, serving: Serving, targets: Sequence[Target]) -> 
 
     Of each the measured percentile, or a stricter one, is held against the limit.
     """
-    words: str = Message("serving.kept-in-run")
+    text: str = Message("serving.kept-in-run")
     for target in targets:
         measured = {
             "ttft": serving.first_token_ms,
@@ -169,8 +169,8 @@ def _unbroken(profile: Profile, serving: Serving, targets: Sequence[Target]) -> 
         if low > limit_ms or low == limit_ms < high:
             return None
         if high > limit_ms:
-            words = Message("serving.bucket-in-run", target=target.words, low=low, high=high)
-    return words
+            text = Message("serving.bucket-in-run", target=target.words, low=low, high=high)
+    return text
 
 
 def _percentile(measured: Latency | None, percent: float) -> float | None:

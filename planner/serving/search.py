@@ -335,11 +335,11 @@ def _best_cases(
 
 
 def _check_budget(question: Question, cheapest: ServingOption) -> None:
-    least, most = cheapest.usd, question.budget_usd
-    if most is not None and least > most:
+    lowest, budget = cheapest.usd, question.budget_usd
+    if budget is not None and lowest > budget:
         raise InputError(
-            f"{question.model.name}: the least is ${show(least)} ({cheapest.offer.name}), over "
-            f"the budget of ${show(most)}. Raise it, the deadline or the targets."
+            f"{question.model.name}: the least is ${show(lowest)} ({cheapest.offer.name}), over "
+            f"the budget of ${show(budget)}. Raise it, the deadline or the targets."
         )
 
 
@@ -399,13 +399,13 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
     """Return a copy on a layout, anchored where a run of a like one was measured."""
     gpu = find(layout.gpu)
     copy = _law_copy(question, layout, gpu) if gpu else None
-    run, place = question.measured, question.measured_on
-    if copy is None or run is None or place is None:
+    run, machine = question.measured, question.measured_on
+    if copy is None or run is None or machine is None:
         return copy
-    if (layout.tensor_parallel > 1) is not (place.tensor_parallel > 1):
+    if (layout.tensor_parallel > 1) is not (machine.tensor_parallel > 1):
         return copy  # one GPU says nothing of the links of several
-    gpu_measured = find(place.gpu)
-    measured = _law_copy(question, place, gpu_measured) if gpu_measured else None
+    gpu_measured = find(machine.gpu)
+    measured = _law_copy(question, machine, gpu_measured) if gpu_measured else None
     if measured is None:
         return copy
     return transferred(copy, measured, anchored(measured, run)[0])
@@ -461,7 +461,7 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
         latencies = served(copy, traffic, rate / copies)
         machines = math.ceil((copies + question.spare) / copies_a_machine)
     usd_per_hour = offer.usd_per_hour * machines
-    output, tokens, most = traffic.output, traffic.context, copies * limit.rate
+    output, tokens, capacity = traffic.output, traffic.context, copies * limit.rate
     return ServingOption(
         layout=layout,
         offer=offer,
@@ -477,9 +477,9 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
         usd_per_month=usd_per_hour * HOURS_PER_MONTH,
         usd_per_million_output=usd_per_million(usd_per_hour, traffic.rate * output),
         usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * tokens),
-        usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
-        usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * tokens),
-        headroom_fraction=1.0 - traffic.rate / most,
+        usd_per_million_output_full=usd_per_million(usd_per_hour, capacity * output),
+        usd_per_million_tokens_full=usd_per_million(usd_per_hour, capacity * tokens),
+        headroom_fraction=1.0 - traffic.rate / capacity,
         odds_fraction=None if question.batch else _odds(targets, latencies, kind),
         basis=_basis(question.measured),
         weak=tuple(_weak(question, offer, layout, limit, rate / copies)),

@@ -42,10 +42,10 @@ class Latencies(Struct, frozen=True, kw_only=True):
         values = {"ttft": self.first_token_s, "tpot": self.token_s, "e2e": self.request_s}[metric]
         if not values:
             return 0.0
-        place = (len(values) - 1) * percent / 100.0
-        low = int(place)
+        rank = (len(values) - 1) * percent / 100.0
+        low = int(rank)
         high = min(low + 1, len(values) - 1)
-        return values[low] + (values[high] - values[low]) * (place - low)
+        return values[low] + (values[high] - values[low]) * (rank - low)
 
 
 def simulate(server: Server, requests: Requests) -> Latencies:
@@ -69,7 +69,7 @@ class _Run:
         self.left = list(requests.outputs)  # tokens still to give
         self.prompt = list(requests.computed)  # tokens still to compute before the next one
         self.cached = [
-            whole - fresh for whole, fresh in zip(requests.prompts, requests.computed, strict=True)
+            total - fresh for total, fresh in zip(requests.prompts, requests.computed, strict=True)
         ]
         self.first = [-1.0] * count
         self.last = [0.0] * count
@@ -112,10 +112,10 @@ class _Run:
             head = self.waiting[0]
             piece, before = min(budget, self.prompt[head]), self.cached[head]
             room = server.kv_tokens - self.context - self.sequences - admitted
-            alone = not (self.sequences or complete)  # then it was checked to fit
+            is_first = not (self.sequences or complete)  # then it was checked to fit
             if self.sequences + len(complete) >= server.max_sequences:
                 break
-            if piece + before > room and not alone:
+            if piece + before > room and not is_first:
                 break
             budget -= piece
             tokens += piece

@@ -110,10 +110,10 @@ def _lengths(shape: Quantiles, mean: float, count: int, chance: random.Random) -
     drawn = []
     for _ in range(count):
         part = chance.random()
-        place = bisect.bisect_left(_PARTS, part)
-        low_part, low = (_PARTS[place - 1], shape[place - 1]) if place else (0.0, 0.0)
-        share = (part - low_part) / (_PARTS[place] - low_part)
-        drawn.append(low + (shape[place] - low) * share)
+        index = bisect.bisect_left(_PARTS, part)
+        low_part, low = (_PARTS[index - 1], shape[index - 1]) if index else (0.0, 0.0)
+        share = (part - low_part) / (_PARTS[index] - low_part)
+        drawn.append(low + (shape[index] - low) * share)
     scale = mean * count / sum(drawn)
     return [max(1, round(length * scale)) for length in drawn]
 

@@ -69,17 +69,17 @@ _THEIRS = 0.1
 def others_work(profile: Profile) -> str | None:
     """Return how full the machine was with others' work; None where it was not, or is not known."""
     host, machine = profile.host, profile.machine
-    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    total = machine.cpu_util.typical if machine and machine.cpu_util else None
     own, cores = (
         host.cpu_util.typical if host and host.cpu_util else None,
         profile.hardware.cpu_cores,
     )
-    if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:
+    if total is None or own is None or machine is None or not machine.cpu_cores or not cores:
         return None
     share = own * cores / machine.cpu_cores
-    if whole < _FULL or whole - share < _THEIRS:
+    if total < _FULL or total - share < _THEIRS:
         return None
-    return f"{whole:.0%} of the machine's cores were busy, {share:.0%} with this job"
+    return f"{total:.0%} of the machine's cores were busy, {share:.0%} with this job"
 
 
 _FAIR = 0.5
@@ -111,8 +111,8 @@ def cores_left(profile: Profile) -> float | None:
     """
     host, machine, cores = profile.host, profile.machine, profile.hardware.cpu_cores
     own = host.cpu_util.typical if host and host.cpu_util else None
-    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
-    if cores is None or own is None or machine is None or whole is None or not machine.cpu_cores:
+    total = machine.cpu_util.typical if machine and machine.cpu_util else None
+    if cores is None or own is None or machine is None or total is None or not machine.cpu_cores:
         return cores
-    foreign_cores = max(0.0, whole * machine.cpu_cores - own * cores)
+    foreign_cores = max(0.0, total * machine.cpu_cores - own * cores)
     return max(own * cores, _FAIR * cores, min(cores, machine.cpu_cores - foreign_cores))

@@ -130,4 +130,4 @@ def _number(text: str) -> float | None:
 
 def _words(text: str) -> tuple[str, ...]:
     named = (getattr(thresholds, word, (word,)) for word in text.split("|"))
-    return tuple(word for words in named for word in words)
+    return tuple(word for group in named for word in group)

@@ -43,12 +43,12 @@ def waiting_share(group: str) -> Callable[[Profile], float | None]:
         if not profile.waits:
             return None
         # A wait that was timed is for data, whatever the line is seen to do meanwhile.
-        most = 1.0 if group == "input" else 1.0 - _waited(profile)
+        top = 1.0 if group == "input" else 1.0 - _waited(profile)
         if profile.job.kind.answers and group in ("host", "python"):
             # A service that uses no core waits for requests, by whatever call.
             cores = cores_used(profile)
-            most = most if cores is None else min(most, cores)
-        return min(most, sum(wait.time_fraction or 0.0 for wait in _of(profile, group)))
+            top = top if cores is None else min(top, cores)
+        return min(top, sum(wait.time_fraction or 0.0 for wait in _of(profile, group)))
 
     return signal
 
@@ -80,8 +80,8 @@ def place(group: str) -> Callable[[Profile], str | None]:
     """Return the signal of the place that takes most of a group's time."""
 
     def signal(profile: Profile) -> str | None:
-        most = _most(profile, group)
-        return None if most is None else most[0]
+        top = _most(profile, group)
+        return None if top is None else top[0]
 
     return signal
 
@@ -90,8 +90,8 @@ def place_share(group: str) -> Callable[[Profile], float | None]:
     """Return the signal of the share of time of that place."""
 
     def signal(profile: Profile) -> float | None:
-        most = _most(profile, group)
-        return None if most is None else most[1]
+        top = _most(profile, group)
+        return None if top is None else top[1]
 
     return signal
 
@@ -100,8 +100,8 @@ def place_end(group: str, end: str) -> Callable[[Profile], float | None]:
     """Return the signal of an end (`low`, `high`) of the interval of that share."""
 
     def signal(profile: Profile) -> float | None:
-        most = _most(profile, group)
-        ends = [getattr(w, end) for w in _of(profile, group) if most and w.place == most[0]]
+        top = _most(profile, group)
+        ends = [getattr(w, end) for w in _of(profile, group) if top and w.place == top[0]]
         return min(1.0, sum(ends)) if ends and None not in ends else None
 
     return signal
@@ -204,8 +204,8 @@ def _unused(profile: Profile) -> list[int]:
     if max((mean or 0.0 for mean in means), default=0.0) < _USED:
         return []
     return [
-        place if gpu.index is None else gpu.index
-        for place, (gpu, mean) in enumerate(zip(profile.gpus, means, strict=True))
+        index if gpu.index is None else gpu.index
+        for index, (gpu, mean) in enumerate(zip(profile.gpus, means, strict=True))
         if mean is not None and mean < _UNUSED
     ]
 
@@ -294,10 +294,10 @@ def recorded_h(profile: Profile) -> float | None:
 
 def generation_share(profile: Profile) -> float | None:
     """Return the share of the time that training spends generating its own samples."""
-    most = _most(profile, "model") if profile.job.kind.trains else None
-    if most is None:
+    top = _most(profile, "model") if profile.job.kind.trains else None
+    if top is None:
         return None
-    return most[1] if any(word in most[0].lower() for word in _GENERATES) else 0.0
+    return top[1] if any(word in top[0].lower() for word in _GENERATES) else 0.0
 
 
 SIGNALS: dict[str, Signal] = {

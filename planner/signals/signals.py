@@ -66,8 +66,8 @@ def saw_no_gpu(profile: Profile) -> bool:
     return bool(profile.provenance.sources) and not profile.gpus
 
 
-def _share(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
+def _share(part: float | None, total: float | None) -> float | None:
+    return None if part is None or not total else part / total
 
 
 def _memory_share(profile: Profile) -> float | None:
@@ -453,10 +453,10 @@ SIGNALS: dict[str, Signal] = {
     **{
         f"waits.{group}.exposed": Signal(
             _exposed(places.waiting_share(group)),
-            f"time with the GPU waiting for {words}",
+            f"time with the GPU waiting for {labels}",
             FRACTION,
         )
-        for group, words in (
+        for group, labels in (
             ("input", "input"),
             ("host", "the host's code"),
             ("python", "the program's Python"),
