@@ -30,6 +30,7 @@ from planner.signals.thresholds import (
     LINK_FULL,
     SERVES,
     STARVED,
+    TOGETHER,
 )
 
 # One core stays with the training process; PyTorch itself warns above the cores that there are.
@@ -107,8 +108,9 @@ def _workers(signals: Signals) -> Range | None:
     cpu = _number(signals, CPU)
     if cpu is None or cpu <= 0.0:
         return None
-    if cpu >= CPU_FULL:
-        return _FULL_CPU
+    if cpu >= CPU_FULL:  # full cores do no more than what is left of them
+        low, mid, high = _FULL_CPU
+        return (low, min(mid, math.sqrt(1.0 / cpu)), min(high, max(low, 1.0 / cpu)))
     if (own := workers_effect(signals)) is not None:
         return own
     maximum = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
@@ -233,6 +235,14 @@ def _uncapped(signals: Signals) -> Range | None:
     return (1.0, 1.0 / (1.0 - _COST_OF_A_CAP * (1.0 - cap) ** 2), 1.0 / cap)
 
 
+def _cool(signals: Signals) -> Range | None:
+    """Return what it brings that the slowest GPU, for which all wait, clocks as the fastest."""
+    behind = _number(signals, "clock.behind")
+    if not behind or signals["job.parallelism"] not in TOGETHER:
+        return None
+    return (1.0, 1.0 / (1.0 - behind), 1.0 / (1.0 - behind))
+
+
 def _compiled(signals: Signals) -> Range | None:
     if not _kernels_limit(signals):
         return None
@@ -276,6 +286,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "fast-network": _faster_network,
     "copies-not-shards": _side_by_side,
     "raise-power-limit": _uncapped,
+    "replace-host": _cool,
     "pinned-memory": _pinned,
     "async-copy": _asynchronous,
     "mixed-precision": _half,

@@ -26,6 +26,11 @@ _NOTHING = Finding(
 _NO_CURE = Message("cause.no-cure")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
 _READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
+_NAMED_BY_SIGNAL = {
+    "unused": "gpus.unused",
+    "unequal": "gpus.unequal",
+    "slow-clock": "clock.slowest",
+}
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -112,9 +117,9 @@ def _named(case: Case, signals: Signals) -> str:
         if not isinstance(slowest, Message):
             return ""
         return Message("cause.slowest-rank-sentence", **slowest.params)
-    if case.names == "unused":
-        unused = signals["gpus.unused"]
-        return unused if isinstance(unused, Message) else ""
+    if case.names in _NAMED_BY_SIGNAL:
+        named = signals[_NAMED_BY_SIGNAL[case.names]]
+        return named if isinstance(named, Message) else ""
     if case.names == "idle-hours":
         idle_h, whole_h = signals["window.idle_around_h"], signals["window.recorded_h"]
         return Message("cause.idle-hours", idle=idle_h or 0, whole=whole_h or 0)

@@ -226,6 +226,43 @@ def unused_share(profile: Profile) -> float | None:
     return len(_unused(profile)) / len(profile.gpus) if profile.gpus else None
 
 
+def unequal_gpus(profile: Profile) -> Message | None:
+    """Return which GPU works the least, and how busy it and the busiest one are."""
+    means = {
+        str(gpu.index): mean
+        for gpu, mean in zip(profile.gpus, _busy_by_gpu(profile), strict=True)
+        if mean is not None
+    }
+    if len(means) < 2:  # noqa: PLR2004 - one is not unequal
+        return None
+    idlest = min(means, key=lambda index: means[index])
+    return Message("cause.idlest-gpu", gpu=idlest, busy=means[idlest], busiest=max(means.values()))
+
+
+def _clocks_mhz(profile: Profile) -> dict[str, float]:
+    """Return the mean SM clock of each GPU that was read, by index."""
+    readings = {str(gpu.index): gpu.metrics.get("clock.sm_mhz") for gpu in profile.gpus}
+    clocks = {index: reading.typical for index, reading in readings.items() if reading}
+    return {index: mhz for index, mhz in clocks.items() if mhz}
+
+
+def clock_behind(profile: Profile) -> float | None:
+    """Return by what share the clock of the slowest GPU is below that of the fastest one."""
+    clocks = _clocks_mhz(profile).values()
+    return 1.0 - min(clocks) / max(clocks) if len(clocks) > 1 else None
+
+
+def slow_clock(profile: Profile) -> Message | None:
+    """Return which GPU runs the slowest, and at what clock the fastest one runs."""
+    clocks = _clocks_mhz(profile)
+    if not clock_behind(profile):
+        return None
+    slowest = min(clocks, key=lambda index: clocks[index])
+    return Message(
+        "cause.slow-clock", gpu=slowest, mhz=clocks[slowest], fastest_mhz=max(clocks.values())
+    )
+
+
 def rank_behind(profile: Profile) -> float | None:
     """Return by how much of its time the slowest rank does more of its own than the others.
 
@@ -316,7 +353,10 @@ SIGNALS: dict[str, Signal] = {
             "ranks.behind": rank_behind,
             "gpus.unused": unused_gpus,
             "gpus.unused_share": unused_share,
+            "gpus.unequal": unequal_gpus,
             "ranks.slowest": slowest_rank,
+            "clock.behind": clock_behind,
+            "clock.slowest": slow_clock,
             "health.problems": lambda p: float(len(failing(p))),
             "health.worst": lambda p: join(failing(p)) or None,
             "window.idle_around": idle_around,

@@ -45,7 +45,7 @@ ANSWERS = {
     "demo": r"2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .*wrote report\.md",
     "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\(\$[\d-]+\) saves \d+ % .* Run again",
     "fleet": r"You pay \$[\d,]+ .* 1 At home share today's GPUs \(proven minimum\) .*saves 75 %",
-    "diagnose": r"visual-search: The input pipeline starves the GPU",
+    "diagnose": r"visual-search: The CPU cannot keep up with the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",
     "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour \(old\)\. Cheapest that is not old: \S+",
     "prices by GPU": r"Cheapest: \S+, spot, \$[\d.]+ an hour\.$",

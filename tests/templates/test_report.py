@@ -119,7 +119,7 @@ def test_the_first_screen_answers(plans: dict[str, Plan]) -> None:
     assert re.search(r"\*\*2 Next\*\* .*: \$\d+ \(\$\d+-\d+\), saves \d+ %", top)
     assert "Confidence" in top
     assert "2026-11-21" in top
-    assert "starves the GPU" in top
+    assert "The CPU cannot keep up with the GPU" in top
 
 
 def test_leave_it_says_so(plans: dict[str, Plan]) -> None:

@@ -20,7 +20,7 @@ def job(*busy: float) -> Profile:
     [
         ((0.97,) * 5 + (0.0,) + (0.97,) * 2, "GPU 5 ran no kernel; 7 more", "use-every-gpu"),
         ((0.94, 0.0, 0.0, 0.0), "GPU 1, 2, 3 ran no kernel; 1 more", "fewer-gpus"),
-        ((0.9, 0.9, 0.9, 0.3), "do unequal work", "fewer-gpus"),
+        ((0.9, 0.9, 0.9, 0.3), "unequal work. GPU 3 is busy for 30%", "even-ranks"),
     ],
 )
 def test_a_gpu_that_is_not_used_is_named(busy: tuple[float, ...], words: str, first: str) -> None:
@@ -28,3 +28,17 @@ def test_a_gpu_that_is_not_used_is_named(busy: tuple[float, ...], words: str, fi
     finding = next(f for f in diagnose(job(*busy)) if f.code == "imbalanced-gpus")
     assert words in finding.cause
     assert finding.actions[0] == first
+
+
+def test_a_hot_gpu_that_others_wait_for_is_named_and_priced() -> None:
+    """Of four that train together one clocks at half: half of the bill, and another host first."""
+    cool = {"util.kernel_time": 0.99, "clock.sm_mhz": 1600.0, "temp.core_c": 62.0}
+    hot = cool | {"clock.sm_mhz": 800.0, "temp.core_c": 91.0, "throttle.fraction": 0.85}
+    together = replace(a_profile(gpu_count=4, parallelism="ddp"), gpus=gpus([cool] * 3 + [hot]))
+    finding = next(f for f in diagnose(together) if f.code == "thermal-throttled")
+    assert "GPU 3 runs at 800 MHz, the fastest at 1,600 MHz" in finding.cause
+    assert finding.waste_fraction == pytest.approx(0.5)
+    assert finding.actions[0] == "replace-host"
+    alone = replace(together, job=replace(together.job, parallelism="none"))
+    finding = next(f for f in diagnose(alone) if f.code == "thermal-throttled")
+    assert finding.waste_fraction is None
