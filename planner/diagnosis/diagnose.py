@@ -26,11 +26,6 @@ _NOTHING = Finding(
 _NO_CURE = Message("cause.no-cure")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
 _READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
-_NAMED_BY_SIGNAL = {
-    "unused": "gpus.unused",
-    "unequal": "gpus.unequal",
-    "slow-clock": "clock.slowest",
-}
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -108,33 +103,9 @@ def _waits_unseen(case: Case, signals: Signals) -> bool:
 
 
 def _named(case: Case, signals: Signals) -> str:
-    """Return where in the program the cause lies, as a further sentence.
-
-    Nothing where nobody looked.
-    """
-    if case.names == "rank":
-        slowest = signals["ranks.slowest"]
-        if not isinstance(slowest, Message):
-            return ""
-        return Message("cause.slowest-rank-sentence", **slowest.params)
-    if case.names in _NAMED_BY_SIGNAL:
-        named = signals[_NAMED_BY_SIGNAL[case.names]]
-        return named if isinstance(named, Message) else ""
-    if case.names == "idle-hours":
-        idle_h, whole_h = signals["window.idle_around_h"], signals["window.recorded_h"]
-        return Message("cause.idle-hours", idle=idle_h or 0, whole=whole_h or 0)
-    if case.names == "health":
-        faults = signals["health.worst"]
-        return Message("cause.faults", faults=faults) if isinstance(faults, str) else ""
-    if case.names is None:
-        return ""
-    where, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
-    if not isinstance(where, str) or not isinstance(share, float):
-        return ""
-    low, high = (signals[f"waits.{case.names}.{end}_of_place"] for end in ("low", "high"))
-    if not isinstance(low, float) or not isinstance(high, float):
-        return Message("cause.place", place=where, share=share)
-    return Message("cause.place-range", place=where, share=share, low=low, high=high)
+    """Return what the finding is about, as a further sentence; nothing where nobody looked."""
+    named = signals[case.names] if case.names else None
+    return named if isinstance(named, Message) else ""
 
 
 def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:

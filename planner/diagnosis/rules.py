@@ -88,8 +88,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         waste: the share of the bill at stake; None where nobody can know.
         severity: used where nothing is wasted; the rule's when None.
         actions: what helps in this case, best first; the rule's when None.
-        names: the group of places (`planner.signals.program_places`) whose line the finding
-            names, where the program was looked at.
+        names: the signal that names what the finding is about, such as the program's line.
     """
 
     confidence: Certainty

@@ -76,33 +76,19 @@ def _most(profile: Profile, group: str) -> tuple[str, float] | None:
     return max(sorted(shares.items()), key=lambda item: item[1], default=None)
 
 
-def place(group: str) -> Callable[[Profile], str | None]:
-    """Return the signal of the place that takes most of a group's time."""
+def place(group: str) -> Callable[[Profile], Message | None]:
+    """Return the signal of the sentence that names the place that takes most of a group's time."""
 
-    def signal(profile: Profile) -> str | None:
-        top = _most(profile, group)
-        return None if top is None else top[0]
-
-    return signal
-
-
-def place_share(group: str) -> Callable[[Profile], float | None]:
-    """Return the signal of the share of time of that place."""
-
-    def signal(profile: Profile) -> float | None:
-        top = _most(profile, group)
-        return None if top is None else top[1]
-
-    return signal
-
-
-def place_end(group: str, end: str) -> Callable[[Profile], float | None]:
-    """Return the signal of an end (`low`, `high`) of the interval of that share."""
-
-    def signal(profile: Profile) -> float | None:
-        top = _most(profile, group)
-        ends = [getattr(w, end) for w in _of(profile, group) if top and w.place == top[0]]
-        return min(1.0, sum(ends)) if ends and None not in ends else None
+    def signal(profile: Profile) -> Message | None:
+        if (top := _most(profile, group)) is None:
+            return None
+        line, share = top
+        waits = [wait for wait in _of(profile, group) if wait.place == line]
+        lows, highs = ([getattr(wait, end) for wait in waits] for end in ("low", "high"))
+        if None in lows or None in highs:
+            return Message("cause.place", place=line, share=share)
+        low, high = min(1.0, sum(lows)), min(1.0, sum(highs))
+        return Message("cause.place-range", place=line, share=share, low=low, high=high)
 
     return signal
 
@@ -193,32 +179,29 @@ _UNUSED = 0.01  # of the time; nobody starts work there
 _USED = 0.5
 
 
-def _busy_by_gpu(profile: Profile) -> list[float | None]:
-    readings = (gpu.metrics.get("util.kernel_time") for gpu in profile.gpus)
-    return [None if reading is None else reading.typical for reading in readings]
+def _by_gpu(profile: Profile, slot: str) -> list[tuple[float, str]]:
+    """Return a reading of each GPU that has it, with the index of the GPU."""
+    readings = [(gpu.metrics.get(slot), gpu.index, n) for n, gpu in enumerate(profile.gpus)]
+    typical = [(reading.typical, index, n) for reading, index, n in readings if reading]
+    return [(v, str(n if index is None else index)) for v, index, n in typical if v is not None]
 
 
-def _unused(profile: Profile) -> list[int]:
+def _unused(profile: Profile) -> list[str]:
     """Return the GPUs on which nothing ran, by index, where another one of the job works."""
-    means = _busy_by_gpu(profile)
-    if max((mean or 0.0 for mean in means), default=0.0) < _USED:
+    means = _by_gpu(profile, "util.kernel_time")
+    if max(means, default=(0.0, ""))[0] < _USED:
         return []
-    return [
-        index if gpu.index is None else gpu.index
-        for index, (gpu, mean) in enumerate(zip(profile.gpus, means, strict=True))
-        if mean is not None and mean < _UNUSED
-    ]
+    return [index for mean, index in means if mean < _UNUSED]
 
 
 def unused_gpus(profile: Profile) -> Message | None:
     """Return which GPUs are not used, and how busy the others are."""
     unused = _unused(profile)
-    means = [mean or 0.0 for mean in _busy_by_gpu(profile)]
-    working = len(means) - len(unused)
+    working = len(profile.gpus) - len(unused)
     if not unused or not working:
         return None
-    names = ", ".join(map(str, unused))
-    return Message("cause.unused-gpus", names=names, others=working, busy=sum(means) / working)
+    busy = sum(mean for mean, _ in _by_gpu(profile, "util.kernel_time")) / working
+    return Message("cause.unused-gpus", names=", ".join(unused), others=working, busy=busy)
 
 
 def unused_share(profile: Profile) -> float | None:
@@ -228,39 +211,26 @@ def unused_share(profile: Profile) -> float | None:
 
 def unequal_gpus(profile: Profile) -> Message | None:
     """Return which GPU works the least, and how busy it and the busiest one are."""
-    means = {
-        str(gpu.index): mean
-        for gpu, mean in zip(profile.gpus, _busy_by_gpu(profile), strict=True)
-        if mean is not None
-    }
+    means = _by_gpu(profile, "util.kernel_time")
     if len(means) < 2:  # noqa: PLR2004 - one is not unequal
         return None
-    idlest = min(means, key=lambda index: means[index])
-    return Message("cause.idlest-gpu", gpu=idlest, busy=means[idlest], busiest=max(means.values()))
-
-
-def _clocks_mhz(profile: Profile) -> dict[str, float]:
-    """Return the mean SM clock of each GPU that was read, by index."""
-    readings = {str(gpu.index): gpu.metrics.get("clock.sm_mhz") for gpu in profile.gpus}
-    clocks = {index: reading.typical for index, reading in readings.items() if reading}
-    return {index: mhz for index, mhz in clocks.items() if mhz}
+    (busy, gpu), (busiest, _) = min(means), max(means)
+    return Message("cause.idlest-gpu", gpu=gpu, busy=busy, busiest=busiest)
 
 
 def clock_behind(profile: Profile) -> float | None:
     """Return by what share the clock of the slowest GPU is below that of the fastest one."""
-    clocks = _clocks_mhz(profile).values()
-    return 1.0 - min(clocks) / max(clocks) if len(clocks) > 1 else None
+    clocks = _by_gpu(profile, "clock.sm_mhz")
+    return 1.0 - min(clocks)[0] / max(clocks)[0] if len(clocks) > 1 and max(clocks)[0] else None
 
 
 def slow_clock(profile: Profile) -> Message | None:
     """Return which GPU runs the slowest, and at what clock the fastest one runs."""
-    clocks = _clocks_mhz(profile)
     if not clock_behind(profile):
         return None
-    slowest = min(clocks, key=lambda index: clocks[index])
-    return Message(
-        "cause.slow-clock", gpu=slowest, mhz=clocks[slowest], fastest_mhz=max(clocks.values())
-    )
+    clocks = _by_gpu(profile, "clock.sm_mhz")
+    (mhz, gpu), (fastest_mhz, _) = min(clocks), max(clocks)
+    return Message("cause.slow-clock", gpu=gpu, mhz=mhz, fastest_mhz=fastest_mhz)
 
 
 def rank_behind(profile: Profile) -> float | None:
@@ -280,12 +250,17 @@ def slowest_rank(profile: Profile) -> str | None:
     slowest = max(timed, key=lambda rank: rank.own_fraction or 0.0)
     where = slowest.place or Message("cause.own-code")
     share = slowest.own_fraction or 0.0
-    return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
+    return Message("cause.slowest-rank-sentence", rank=str(slowest.rank), share=share, place=where)
 
 
 def failing(profile: Profile) -> tuple[Message, ...]:
     """Return what fails of GPUs and links, and has no cure but another host."""
     return tuple(dict.fromkeys(fault.sentence for fault in profile.health if fault.is_failing))
+
+
+def faults(profile: Profile) -> Message | None:
+    """Return the sentence that names what fails."""
+    return Message("cause.faults", faults=join(failing(profile))) if failing(profile) else None
 
 
 def idle_phases(profile: Profile) -> float | None:
@@ -317,16 +292,13 @@ def idle_around(profile: Profile) -> float | None:
     return profile.idle_around_fraction or None
 
 
-def idle_around_h(profile: Profile) -> float | None:
-    """Return how long that is, hours."""
-    window = profile.window if profile.idle_around_fraction else None
-    return window.idle_around_s / 3600.0 if window is not None else None
-
-
-def recorded_h(profile: Profile) -> float | None:
-    """Return how many hours were recorded in all, where so."""
-    idle_h = idle_around_h(profile)
-    return None if idle_h is None else idle_h / profile.idle_around_fraction
+def idle_hours(profile: Profile) -> Message | None:
+    """Return the sentence that says how long that is, of how much that was recorded."""
+    share, window = profile.idle_around_fraction, profile.window
+    if not share or window is None:
+        return None
+    idle_h = window.idle_around_s / 3600.0
+    return Message("cause.idle-hours", idle=idle_h, whole=idle_h / share)
 
 
 def generation_share(profile: Profile) -> float | None:
@@ -358,10 +330,9 @@ SIGNALS: dict[str, Signal] = {
             "clock.behind": clock_behind,
             "clock.slowest": slow_clock,
             "health.problems": lambda p: float(len(failing(p))),
-            "health.worst": lambda p: join(failing(p)) or None,
+            "health.worst": faults,
             "window.idle_around": idle_around,
-            "window.idle_around_h": idle_around_h,
-            "window.recorded_h": recorded_h,
+            "window.idle_hours": idle_hours,
             "phases.idle": idle_phases,
             "phases.hang": hung,
             "generation.share": generation_share,
@@ -373,15 +344,4 @@ SIGNALS: dict[str, Signal] = {
         for group in _GROUPS
     },
     **{f"waits.{group}.place": Signal(place(group), f"line of {group}") for group in _GROUPS},
-    **{
-        f"waits.{group}.of_place": Signal(place_share(group), "time at that line", FRACTION)
-        for group in _GROUPS
-    },
-    **{
-        f"waits.{group}.{end}_of_place": Signal(
-            place_end(group, end), f"{end} end of the time at that line", FRACTION
-        )
-        for group in _GROUPS
-        for end in ("low", "high")
-    },
 }
