@@ -201,8 +201,24 @@ def review(
         findings=findings,
         undecided=undecided,
         measure_first=None if dearest is None else _measure(dearest),
-        notes=(*(note for bill in bills for note in bill.notes), *_unknown_gpus(machines)),
+        notes=(
+            *(note for bill in bills for note in bill.notes),
+            *_unknown_gpus(machines),
+            *_months(charges, zone),
+        ),
     )
+
+
+def _months(charges: Iterable[unused.GpuLine], zone: tzinfo) -> Iterator[Message]:
+    """Yield what each month had of GPU dollars, where the bills are of more than one."""
+    months: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for line in (charge.line for charge in charges):
+        if line.start is not None:  # a line belongs to the month in which it starts
+            months[f"{line.start.astimezone(zone):%Y-%m}"] += line.usd
+    parts = [f"{month} USD {show(usd)}" for month, usd in sorted(months.items()) if usd]
+    if len(parts) > 1:
+        mean = show(sum_exactly(months.values()) / len(parts))
+        yield Message("invoice.months", n=len(parts), parts=listed(parts, _MONTHS_SHOWN), mean=mean)
 
 
 def _unknown_gpus(machines: Iterable[ReviewedMachine]) -> Iterator[Message]:
@@ -341,7 +357,7 @@ def _measure(machine: ReviewedMachine) -> MeasureFirst:
 
 
 _MONTH_H, _LONGEST_MONTH_H = 730.0, 744.0
-_SHOWN = 3
+_SHOWN, _MONTHS_SHOWN = 3, 12
 _PRICE_DIGITS = 6
 
 
@@ -382,7 +398,8 @@ def with_machines(
         notes.append(Message("invoice.only-machine", place=machine_name, **what))
         placed.append(_on(profile, machine, billed))
     placed[0] = _noting(placed[0], _not_covered(measured_h, billed))
-    return tuple(placed), tuple(notes), price
+    months = (n for n in billed.notes if isinstance(n, Message) and n.code == "invoice.months")
+    return tuple(placed), (*notes, *months), price
 
 
 def _on(profile: Profile, machine: ReviewedMachine, billed: Review) -> Profile:

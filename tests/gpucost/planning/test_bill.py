@@ -168,3 +168,16 @@ def test_a_machine_of_an_unknown_gpu_is_named(call: Call, write: Write) -> None:
     assert (
         "gpu-xyz9000x1-20gb (USD 18.24): its GPU is not known here" in call("bill", "odd.csv").err
     )
+
+
+def test_two_months_are_said_to_be_two(call: Call) -> None:
+    """The bills of October and November: 383.98 in each, never called one month's 767.96."""
+    november = Path("focus_1_0.csv").read_text(encoding="utf-8")
+    october = november.replace("2026-11-01", "2026-10-01").replace("2026-12-01", "2026-11-01")
+    Path("october.csv").write_text(october, encoding="utf-8")
+    both = call("bill", "october.csv", "focus_1_0.csv")
+    said = " ".join((both.out + both.err).split())
+    assert "2 months, not of one: 2026-10 USD 383.98" in said
+    assert "2026-11 USD 383.98" in said
+    assert "USD 383.98 a month on average" in said
+    assert "months, not of one" not in call("bill", "focus_1_0.csv").err
