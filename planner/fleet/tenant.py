@@ -433,18 +433,13 @@ def why_alone(tenant: Tenant, requirements: Requirements) -> Unmoved | None:
     limited = is_remote and tenant.baseline.offer is not None
     lacks = Message("share.no-machine" if limited else "share.no-price")
     part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
+    window, read = tenant.profile.window, tenant.profile.provenance.sources
+    instant = bool(read) and (window is None or window.duration_s is None)
     reasons = (
         (home is None, "unavailable", lacks),
-        (
-            tenant.profile.gpu_count > 1 or part,
-            "gpu-count",
-            Message("share.not-one-gpu"),
-        ),
-        (
-            copies > 1,
-            "gpu-count",
-            Message("share.replicas", n=copies),
-        ),
+        (tenant.profile.gpu_count > 1 or part, "gpu-count", Message("share.not-one-gpu")),
+        (copies > 1, "gpu-count", Message("share.replicas", n=copies)),
+        (instant, "slowdown", Message("share.one-instant")),
         (
             tenant.is_isolated and not (tenant.gpu is not None and tenant.gpu.mig),
             "capability",

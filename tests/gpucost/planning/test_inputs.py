@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gpucost.conftest import Call
+from tests.gpucost.conftest import Call, Write
 
 BEGIN = datetime(2026, 11, 1, 10, tzinfo=UTC)
 BILLS = Path(__file__).resolve().parents[2] / "fixtures" / "bills"
@@ -197,3 +197,17 @@ def test_the_first_screen_says_which_part_and_which_hours_are_paid(
     words = " ".join(ran.out.split())
     assert all(text in words for text in said)
     assert not any(text in words for text in not_said)
+
+
+def test_one_scrape_of_a_fleet_asks_for_a_day_before_jobs_share(call: Call, write: Write) -> None:
+    """Four quiet pods at one instant: each keeps its GPU, and the screen asks for a day."""
+    rows = ["# TYPE DCGM_FI_DEV_GPU_UTIL gauge"]
+    for pod in range(4):
+        labels = f'gpu="{pod}",UUID="GPU-{pod}a",modelName="NVIDIA A100-SXM4-80GB",Hostname="n"'
+        for name, reading in (("GPU_UTIL", 8), ("FB_USED", 9000), ("FB_FREE", 72000)):
+            rows.append(f'DCGM_FI_DEV_{name}{{{labels},pod="pod-{pod}",namespace="ml"}} {reading}')
+    ran = call("plan", write("scrape.prom", "\n".join(rows) + "\n"))
+    assert ran.code == 0, ran.err
+    assert "share today's GPUs" not in ran.out
+    said = " ".join(ran.out.split())
+    assert "4 jobs were read at one instant; a day of readings shows who can share" in said
