@@ -29,7 +29,7 @@ from planner.prediction.slices import Probes, compute_of, cut, memory_growth, sm
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
-from planner.signals.signals import memory_need_gib, worst_latency_ms
+from planner.signals.signals import memory_need_gib, too_little_read, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 from pricing.message import Message
@@ -433,13 +433,11 @@ def why_alone(tenant: Tenant, requirements: Requirements) -> Unmoved | None:
     limited = is_remote and tenant.baseline.offer is not None
     lacks = Message("share.no-machine" if limited else "share.no-price")
     part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
-    window, read = tenant.profile.window, tenant.profile.provenance.sources
-    instant = bool(read) and (window is None or window.duration_s is None)
     reasons = (
         (home is None, "unavailable", lacks),
         (tenant.profile.gpu_count > 1 or part, "gpu-count", Message("share.not-one-gpu")),
         (copies > 1, "gpu-count", Message("share.replicas", n=copies)),
-        (instant, "slowdown", Message("share.one-instant")),
+        (too_little_read(tenant.profile), "slowdown", Message("share.too-little-read")),
         (
             tenant.is_isolated and not (tenant.gpu is not None and tenant.gpu.mig),
             "capability",

@@ -83,11 +83,11 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
 
 
 def _fleet_doubts(plan: Plan) -> Iterator[Line]:
-    """Yield of how many jobs one instant was read, and how many recordings are in doubt."""
+    """Yield of how many jobs too little was read, and how many recordings are in doubt."""
     fleet = plan.fleet
-    instant = Message("share.one-instant")
-    if n := sum(job.detail == instant for job in fleet.unmoved) if fleet else 0:
-        ask = _("{n} jobs were read at one instant; a day of readings shows who can share", n=n)
+    unread = Message("share.too-little-read")
+    if n := sum(job.detail == unread for job in fleet.unmoved) if fleet else 0:
+        ask = _("too little was read of {n} jobs; a day of readings shows who can share", n=n)
         yield Line(label=_("Settle it"), text=ask)
     if n := len(list(doubts_of_recording(plan))):
         text = _("{n} doubts about recordings and their machines: -v", n=n)

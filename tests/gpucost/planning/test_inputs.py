@@ -210,4 +210,4 @@ def test_one_scrape_of_a_fleet_asks_for_a_day_before_jobs_share(call: Call, writ
     assert ran.code == 0, ran.err
     assert "share today's GPUs" not in ran.out
     said = " ".join(ran.out.split())
-    assert "4 jobs were read at one instant; a day of readings shows who can share" in said
+    assert "too little was read of 4 jobs; a day of readings shows who can share" in said
