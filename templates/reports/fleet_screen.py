@@ -83,7 +83,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
 
 
 def _fleet_doubts(plan: Plan) -> Iterator[Line]:
-    """Yield of how many jobs too little was read, and how many recordings are in doubt."""
+    """Yield the number of jobs of which too little was read, and of recordings in doubt."""
     fleet = plan.fleet
     unread = Message("share.too-little-read")
     if n := sum(job.detail == unread for job in fleet.unmoved) if fleet else 0:
