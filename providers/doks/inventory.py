@@ -287,13 +287,16 @@ def look_at_node(api: DigitalOceanApi, id_: str, marks: OwnershipTags) -> Existe
 
 
 def _pools_of(api: DigitalOceanApi, droplet: JsonDocument) -> list[JsonDocument]:
-    """Return the pool that has a Droplet as its node, as its cluster shows it; or none."""
+    """Return the pool that has a Droplet as its node, as its cluster shows it; or none.
+
+    A node that is young has no id of a Droplet yet, and the name of its Droplet.
+    """
     return [
         dict(pool)
         for id_ in _clusters_of(droplet)
         for pool in objects(read_cluster(api, id_).get("node_pools") or ())
         for node in objects(pool.get("nodes") or ())
-        if str(node.get("droplet_id")) == str(droplet["id"])
+        if str(droplet["id"]) == str(node.get("droplet_id")) or droplet["name"] == node.get("name")
     ]
 
 

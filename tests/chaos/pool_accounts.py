@@ -75,7 +75,7 @@ class DoksAccount(DigitalOceanAccount):
         if method == "DELETE" and pool is not None:
             (until,) = (tag for tag in pool.told["tags"] if tag.startswith(UNTIL))
             deadline = datetime.strptime(f"{until[len(UNTIL) :]}+0000", "%Y%m%dT%H%M%SZ%z")
-            pool.ended = deadline + _TICK
+            pool.ended = min(deadline + _TICK, datetime.now(UTC))  # its clock may be ahead of ours
         if status >= HTTPStatus.BAD_REQUEST:
             raise OSError(status)
         return answer, self.app.world.now()

@@ -16,7 +16,7 @@ from providers.doks.cloud import DoksCloud, connect
 from providers.interface import Connection, LaunchSpec, Listing, NoCapacityError, QuotaError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import survey
+from providers.lifecycle.presence import as_kept, survey
 from providers.lifecycle.reap import judge
 from providers.lifecycle.session import Clock, Patience, Session
 from tests.providers.fakes.account import digitalocean_environment
@@ -186,6 +186,23 @@ def test_a_droplet_without_its_pool_is_found_and_ended(
     del clusters.pools[key]
     end_run(session, spec.marks, None)
     assert all(died for _, died in digitalocean.estate.bills.values())
+
+
+def test_a_young_node_of_a_pool_that_somebody_took_over_is_left(
+    session: Session, digitalocean: DigitalOcean
+) -> None:
+    """It has no id of a Droplet yet, and its pool another name: by its own name it is theirs."""
+    spec = launched(session, a_pool())
+    (node,) = [one for one in session.cloud.list_owned(None).resources if one.kind == NODE]
+    clusters = digitalocean.estate.clusters
+    (key,) = clusters.ours
+    clusters.pools[key].told |= {"name": "prod-2", "labels": {"env": "prod"}}
+    for told in clusters.pools[key].told["nodes"]:
+        told["droplet_id"] = ""
+    entry = as_kept(node, datetime.now(UTC))
+    answer = session.cloud.look(entry, spec.marks)
+    assert not answer.is_ours
+    assert "it is a node of a pool" in answer.why
 
 
 @pytest.mark.parametrize(
