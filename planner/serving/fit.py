@@ -135,6 +135,15 @@ class ServingCurve(Struct, frozen=True, kw_only=True):
     points: tuple[CurvePoint, ...]
 
 
+def too_little(name: str) -> InputError:
+    """Return the refusal of a run that anchors nothing."""
+    return InputError(
+        f"{name}: too little is measured of a server of a language model: give two scrapes of its "
+        "/metrics page, the result of its benchmark, or a profile of kind inference_online with "
+        "job.serving."
+    )
+
+
 def fit_run(
     profile: Profile, targets: tuple[Target, ...] = ()
 ) -> tuple[MeasuredService, ServingFit]:
@@ -150,11 +159,7 @@ def fit_run(
     service = measured_service(profile, notes, targets)
     copy = copy_of(service.question, service.layout) if service else None
     if service is None or copy is None:
-        raise InputError(
-            f"{job.name}: too little is measured of a server of a language model: give two scrapes "
-            "of its /metrics page, the result of its benchmark, or a profile of kind "
-            "inference_online with job.serving."
-        )
+        raise too_little(job.name)
     question, run = service.question, service.question.measured
     traffic, running = question.traffic, serving.requests_running if serving else None
     law = copy_of(structs.replace(question, measured=None), service.layout) or copy

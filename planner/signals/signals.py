@@ -165,14 +165,6 @@ def _spread(profile: Profile) -> float | None:
     return max(busy) - min(busy) if len(busy) > 1 else None
 
 
-def _least_busy(profile: Profile) -> float | None:
-    return min(_busy_by_gpu(profile), default=None)
-
-
-def _most_busy(profile: Profile) -> float | None:
-    return max(_busy_by_gpu(profile), default=None)
-
-
 def _constant(profile: Profile) -> float | None:
     """Return 1.0 where every sample of every GPU reads exactly 0 or exactly 1, else 0.0."""
     readings = profile.readings("util.kernel_time")
@@ -399,8 +391,8 @@ SIGNALS: dict[str, Signal] = {
             "util.kernel_time.p50": _quantile("p50"),
             "util.kernel_time.p95": _quantile("p95"),
             "util.kernel_time.spread": _spread,
-            "util.kernel_time.least": _least_busy,
-            "util.kernel_time.most": _most_busy,
+            "util.kernel_time.least": lambda p: min(_busy_by_gpu(p), default=None),
+            "util.kernel_time.most": lambda p: max(_busy_by_gpu(p), default=None),
             "util.kernel_time.idle_share": idle_share,
             "util.kernel_time.constant": _constant,
             "util.video.mean": _video,

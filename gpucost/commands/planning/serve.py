@@ -18,7 +18,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.serving import print_answer
 from planner.choice.requirements import Requirements
 from planner.profile.model import Profile
-from planner.serving.fit import copies_answer, curve, fit_run
+from planner.serving.fit import copies_answer, curve, fit_run, too_little
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
@@ -183,6 +183,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if measured:
         named = typed | {"gpu": typed["measured_on"]}
         run = fit_run(_measured(measured, named), targets)[0].question
+        if run.measured is None:
+            raise too_little(", ".join(measured))
     batch = typed["requests"]
     if typed["deadline"] and not batch:
         raise InputError("--deadline is of a batch: add --requests N.")

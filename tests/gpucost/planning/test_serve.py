@@ -496,6 +496,14 @@ def test_a_run_that_says_nothing_of_the_gpu_is_refused(
     refused(call("serve", "fit", name), *words)
 
 
+def test_a_measured_file_that_anchors_nothing_is_refused(call: Call, write: Write) -> None:
+    """A profile without a run of a server is not passed over as if none had been given."""
+    name = write("profile.json", profile({}))
+    refused(
+        call("serve", "plan", *LLAMA, "--rate", "2", "--measured", name, *DAY), "too little", name
+    )
+
+
 def test_a_run_near_saturation_is_not_an_anchor(call: Call, write: Write) -> None:
     """22 requests a second are over 85 % of what an H100 takes."""
     near = SERVING | {
