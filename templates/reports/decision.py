@@ -86,11 +86,12 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
 
 def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
     """Return the options worth a row by id, each with what it is called."""
-    smallest = job.option(job.smallest_change)
+    cheapest = job.option(job.cheapest)
+    is_least = cheapest is None or cheapest.cost.mid <= min(o.cost.mid for o in job.options)
     named = (
         (_("recommended"), job.choice),
-        (_("least effort that pays"), smallest),
-        (_("cheapest"), job.option(job.cheapest)),
+        (_("least effort that pays"), job.option(job.smallest_change)),
+        (_("cheapest") if is_least else _("cheapest without the doubtful"), cheapest),
         (_("launchable with gpucost"), job.option(job.first_launchable)),
     )
     options: dict[str, tuple[list[str], Option]] = {}

@@ -181,8 +181,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
         )
     run = None
     if measured:
-        named = typed | {"gpu": typed["measured_on"]}
-        run = fit_run(_measured(measured, named), targets)[0].question
+        profile = _measured(measured, typed | {"gpu": typed["measured_on"]})
+        run = fit_run(profile, targets)[0].question
         if run.measured is None:
             raise too_little(", ".join(measured))
     batch = typed["requests"]
