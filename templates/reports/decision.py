@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from templates.language.translate import _, join, translate_text, word
+from templates.language.translate import _, gap, join, translate_text, word
 from templates.report_text import (
     STAY,
     changes,
@@ -294,12 +294,14 @@ def stay(job: JobPlan) -> str:
                 "Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes
             )
     elif today.breaks:
-        broken = join(sorted({word("reason", b.reason) for b in today.breaks}))
-        return _(
+        reasons = sorted({b.reason for b in today.breaks})
+        text = _(
             "No option meets every limit: today's machine breaks {limits}, "
             "and so do all the others.",
-            limits=broken,
+            limits=join(word("reason", reason) for reason in reasons),
         )
+        copies = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")
+        return f"{text}{gap()}{copies}" if reasons == ["latency"] else text
     return translate_text(job.answer.reason or _("Keep it."))
 
 

@@ -496,6 +496,15 @@ def test_a_run_that_says_nothing_of_the_gpu_is_refused(
     refused(call("serve", "fit", name), *words)
 
 
+def test_a_plan_that_meets_no_latency_target_names_the_command_that_finds_copies(
+    call: Call, write: Write
+) -> None:
+    """Where every machine breaks the target alone, more copies are the next thing to ask for."""
+    slow = {"latency_slo_ms": 1, "latency_ms": {"p50": 4800, "p99": 12400}}
+    ran = call("plan", write("profile.json", profile({}, **slow)), *DAY)
+    assert "`gpucost serve plan` finds the GPUs and copies" in " ".join(ran.out.split())
+
+
 def test_a_measured_file_that_anchors_nothing_is_refused(call: Call, write: Write) -> None:
     """A profile without a run of a server is not passed over as if none had been given."""
     name = write("profile.json", profile({}))
