@@ -179,12 +179,7 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
             f"{', '.join(typed['features'])}: not modelled. Give --measured with a run that "
             "includes it."
         )
-    run = None
-    if measured:
-        profile = _measured(measured, typed | {"gpu": typed["measured_on"]})
-        run = fit_run(profile, targets)[0].question
-        if run.measured is None:
-            raise too_little(", ".join(measured))
+    run = _anchor(measured, typed, targets) if measured else None
     batch = typed["requests"]
     if typed["deadline"] and not batch:
         raise InputError("--deadline is of a batch: add --requests N.")
@@ -214,6 +209,15 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if not typed["providers"]:
         output.say(Message("serving.no-community").translate_to(lang))
     print_answer(answer, output, lang)
+
+
+def _anchor(sources: Sequence[str], typed: dict[str, Any], targets: tuple[Target, ...]) -> Question:
+    """Return what was asked of the copy that was measured."""
+    profile = _measured(sources, typed | {"gpu": typed["measured_on"]})
+    question = fit_run(profile, targets)[0].question
+    if question.measured is None:
+        raise too_little(", ".join(sources))
+    return question
 
 
 def _measured(sources: Sequence[str], typed: dict[str, Any]) -> Profile:
