@@ -179,7 +179,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
             f"{', '.join(typed['features'])}: not modelled. Give --measured with a run that "
             "includes it."
         )
-    run = _anchor(measured, typed, targets) if measured else None
+    on = typed | {"gpu": typed["measured_on"]}
+    run = _anchor(_measured(measured, on), targets) if measured else None
     batch = typed["requests"]
     if typed["deadline"] and not batch:
         raise InputError("--deadline is of a batch: add --requests N.")
@@ -211,12 +212,11 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     print_answer(answer, output, lang)
 
 
-def _anchor(sources: Sequence[str], typed: dict[str, Any], targets: tuple[Target, ...]) -> Question:
+def _anchor(profile: Profile, targets: tuple[Target, ...]) -> Question:
     """Return what was asked of the copy that was measured."""
-    profile = _measured(sources, typed | {"gpu": typed["measured_on"]})
     question = fit_run(profile, targets)[0].question
     if question.measured is None:
-        raise too_little(", ".join(sources))
+        raise too_little(profile.job.name)
     return question
 
 

@@ -509,7 +509,7 @@ def test_a_measured_file_that_anchors_nothing_is_refused(call: Call, write: Writ
     """A profile without a run of a server is not passed over as if none had been given."""
     name = write("profile.json", profile({}))
     refused(
-        call("serve", "plan", *LLAMA, "--rate", "2", "--measured", name, *DAY), "too little", name
+        call("serve", "plan", *LLAMA, "--rate", "2", "--measured", name, *DAY), "chat: too little"
     )
 
 
