@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -54,7 +53,7 @@ _UNTIL_UNREAD = (*_OWN_SIGNALS, "loop", "reap", "top", "watch")
 """Commands that may go on for ever, and end where the reader of their output has gone."""
 
 COMMANDS: dict[str, tuple[str, str]] = tomllib.loads(
-    (files("gpucost.commands") / "commands.toml").read_text(encoding="utf-8")
+    Path(__file__).with_name("commands").joinpath("commands.toml").read_text(encoding="utf-8")
 )
 """By name: `module:attribute`, one line of help."""
 

@@ -27,11 +27,12 @@ from platformdirs import user_config_path
 
 from pricing.errors import InputError
 
+PRINTING = frozenset(("quiet", "verbose", "no-color"))
 _ALLOWED: Mapping[str, str] = tomllib.loads(
     (files("gpucost.arguments") / "settings.toml").read_text(encoding="utf-8")
 )
 MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
-    {command: frozenset(options.split()) for command, options in _ALLOWED.items()}
+    {command: PRINTING.union(options.split()) for command, options in _ALLOWED.items()}
 )
 """Command -> its long options that a project's file may set; a command that is not here: none.
 

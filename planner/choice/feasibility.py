@@ -82,20 +82,20 @@ def _who(size: OnSale, context: JobContext) -> Why | None:
 
 
 def _how_many(size: OnSale, context: JobContext) -> Why | None:
-    gpus, total = context.profile.gpu_count, size.used
+    needed, total = context.profile.gpu_count, size.used
     if context.asked.gpu_counts:
         low, high = context.asked.gpu_counts
         if low <= total <= high:
             return None
         code = "no.gpus-asked" if low == high else "no.gpus-asked-range"
         return "gpu-count", Message(code, n=total, least=low, most=high)
-    if total == gpus:
+    if total == needed:
         return None
     if not context.profile.job.kind.trains:
-        code = "no.gpus-idle" if total > gpus else "no.gpus-too-few"
-        return "gpu-count", Message(code, n=total, used=gpus, idle=total - gpus)
-    if total > gpus and context.asked.objective != "time" and context.asked.deadline_h is None:
-        return "gpu-count", Message("no.gpus-too-many", n=total, used=gpus)
+        code = "no.gpus-idle" if total > needed else "no.gpus-too-few"
+        return "gpu-count", Message(code, n=total, used=needed, idle=total - needed)
+    if total > needed and context.asked.objective != "time" and context.asked.deadline_h is None:
+        return "gpu-count", Message("no.gpus-too-many", n=total, used=needed)
     return None
 
 

@@ -300,8 +300,8 @@ def stay(job: JobPlan) -> str:
             "and so do all the others.",
             limits=join(word("reason", reason) for reason in reasons),
         )
-        copies = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")
-        return f"{text}{gap()}{copies}" if reasons == ["latency"] else text
+        remedy = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")
+        return f"{text}{gap()}{remedy}" if reasons == ["latency"] else text
     return translate_text(job.answer.reason or _("Keep it."))
 
 
