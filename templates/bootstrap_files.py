@@ -15,11 +15,10 @@ from email.encoders import encode_base64
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
+from templates import templates_in
 from templates.bootstrap_deadline import (
     ENDS,
     MPS,
@@ -28,6 +27,9 @@ from templates.bootstrap_deadline import (
     deadline_values,
     units,
 )
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _BOUNDARY = "==gpucost=="
 MOST_PLAIN = 15_360
@@ -117,7 +119,7 @@ def render_bootstrap(machine: MachineBootstrap, *, most_bytes: int | None = None
         machine: what to set up.
         most_bytes: a longer document is compressed, part by part; None: never.
     """
-    config = _environment().get_template("cloud-config.yaml.j2")
+    config = _template("cloud-config.yaml.j2")
     parts = {"cloud-config": config.render(run=machine.run, files=list(_files(machine)))}
     if machine.end != "none":
         parts = {"cloud-boothook": _arming(machine), **parts}
@@ -164,13 +166,13 @@ def _arming(machine: MachineBootstrap, *, is_single: bool = False) -> str:
     scripts = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
     if is_single:
         scripts |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
-    texts = {path: _environment().get_template(name) for path, name in scripts.items()}
+    texts = {path: _template(name) for path, name in scripts.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
     watch = units(machine.deadline, machine.ttl_s) if ends else {}
     if is_single and machine.notices:
         watch[_NOTICES_UNIT] = NOTICES_SERVICE
     files += [_file(path, "0644", text) for path, text in watch.items()]
-    return _environment().get_template("arm.sh.j2").render(values, files=files)
+    return _template("arm.sh.j2").render(values, files=files)
 
 
 def render_files(machine: MachineBootstrap) -> str:
@@ -213,7 +215,7 @@ def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
     scripts += [_ACTIVITY] if machine.idle_s is not None else []
     scripts += [_NOTICES] if machine.notices else []
     for path, name in scripts:
-        yield _file(path, "0755", _environment().get_template(name).render(values))
+        yield _file(path, "0755", _template(name).render(values))
     if machine.notices:
         yield _file(_NOTICES_UNIT, "0644", NOTICES_SERVICE)
 
@@ -230,14 +232,6 @@ def _variables(machine: MachineBootstrap) -> str:
     return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(variables.items()))
 
 
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("templates", "bootstrap"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        comment_start_string="{##",  # the shell has ${#array[@]}
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - shell and YAML; names are reduced to plain letters
-    )
+def _template(name: str) -> "Template":
+    """Return a template; in its values names are reduced to plain letters."""
+    return templates_in("bootstrap", are_shell=True).get_template(name)

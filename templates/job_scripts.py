@@ -4,10 +4,9 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from templates import templates_in
 
 _LAUNCHERS = re.compile(
     r"(?:\S*/)?(?:torchrun|accelerate|deepspeed|mpirun|mpiexec|srun|ray|horovodrun|"
@@ -110,23 +109,10 @@ def _quoted(command: str) -> str:
     return shlex.join(("sh", "-c", command))
 
 
-def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(values)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("templates", "jobs"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        comment_start_string="{##",  # the shell has ${#name}
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - shell; every value is quoted for it
-    )
+def _render(name: str, /, **values: object) -> str:
+    environment = templates_in("jobs", are_shell=True)
     environment.filters |= {"shell": shlex.quote, "comment": _in_double_quotes}
-    return environment
+    return environment.get_template(name).render(values)
 
 
 def _in_double_quotes(text: str) -> str:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cache
 from typing import TYPE_CHECKING, Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
 from templates import report_text
-from templates.language.translate import LANGUAGES, _, gap, translate_text, use_language, word
-from templates.markdown import cell, unbroken, with_commands
+from templates.language.translate import LANGUAGES, _, use_language
 from templates.page.whole_page import render_page
-from templates.reports.fleet_rows import names, short
-from templates.reports.whole import MOST_CHARACTERS, markdown_report
+from templates.reports.fleet_rows import names
+from templates.reports.whole import MOST_CHARACTERS, environment, markdown_report
 from templates.strangers import for_markdown
 
 if TYPE_CHECKING:
@@ -54,16 +50,16 @@ def render_report(
         plan, change = for_markdown(plan), for_markdown(change)
     with use_language(lang, plan):
         if style == "github-comment":
-            return comment(plan, change, environment())
+            return comment(plan, change)
         if style == "html":
             return render_page(plan, over_time or {})
-        return markdown_report(plan, environment())
+        return markdown_report(plan)
 
 
 def render_change(change: PlanChange, *, lang: str = "en") -> str:
     """Return what changed between two plans as a comment on GitHub, in `en` or `zh`."""
     with use_language(lang):
-        return change_comment(for_markdown(change), environment())
+        return change_comment(for_markdown(change))
 
 
 def check_style(style: str, lang: str) -> None:
@@ -79,25 +75,6 @@ def check_style(style: str, lang: str) -> None:
             )
 
 
-@cache
-def environment() -> Environment:
-    """Return what fills the templates of reports."""
-    filled = Environment(
-        loader=PackageLoader("templates", "reports"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
-    )
-    filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap)
-    filled.filters["cell"] = cell
-    filled.filters["unbroken"] = unbroken
-    filled.filters["with_commands"] = with_commands
-    filled.filters["name"] = lambda text: cell(short(str(text)))
-    return filled
-
-
 def render_proof(document: Verification) -> str:
     """Return the report of a verification, as markdown to attach to a pull request."""
     return environment().get_template("proof.md.j2").render(v=for_markdown(document), show=show)
@@ -108,18 +85,18 @@ _ROWS = 25  # of a table in a comment: our own choice
 _ZERO = Decimal(0)
 
 
-def comment(plan: Plan, change: PlanChange | None, environment: Environment) -> str:
+def comment(plan: Plan, change: PlanChange | None) -> str:
     """Return the report of a plan as a comment, what changed first where a base was given."""
-    top = f"{MARKER}\n" + ("" if change is None else change_text(change, environment))
-    return top + markdown_report(plan, environment, limit=MOST_CHARACTERS - len(top))
+    top = f"{MARKER}\n" + ("" if change is None else change_text(change))
+    return top + markdown_report(plan, limit=MOST_CHARACTERS - len(top))
 
 
-def change_comment(change: PlanChange, environment: Environment) -> str:
+def change_comment(change: PlanChange) -> str:
     """Return what changed between two plans as a comment of its own."""
-    return f"{MARKER}\n{change_text(change, environment).rstrip()}\n"
+    return f"{MARKER}\n{change_text(change).rstrip()}\n"
 
 
-def change_text(change: PlanChange, environment: Environment) -> str:
+def change_text(change: PlanChange) -> str:
     """Return what changed between two plans in markdown: causes, findings, jobs."""
     totals = change.totals
     causes = (
@@ -131,16 +108,20 @@ def change_text(change: PlanChange, environment: Environment) -> str:
     )
     moved = [row for row in change.jobs if row.what != "stays" or row.before != row.after]
     moved.sort(key=_moved, reverse=True)
-    return environment.get_template("change.md.j2").render(
-        w=report_text,
-        period=report_text.period_name(change.period),
-        change=change,
-        causes=causes,
-        waste=_waste(change),
-        jobs=moved[:_ROWS],
-        left=max(0, len(moved) - _ROWS),
-        signed=signed,
-        names=names,
+    return (
+        environment()
+        .get_template("change.md.j2")
+        .render(
+            w=report_text,
+            period=report_text.period_name(change.period),
+            change=change,
+            causes=causes,
+            waste=_waste(change),
+            jobs=moved[:_ROWS],
+            left=max(0, len(moved) - _ROWS),
+            signed=signed,
+            names=names,
+        )
     )
 
 

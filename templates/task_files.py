@@ -8,15 +8,16 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from pricing.hardware import gpus
+from templates import templates_in
 from templates.bootstrap_deadline import ANY_DAY
 from templates.bootstrap_files import MachineBootstrap, render_arming, render_bootstrap
 from templates.strangers import for_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from jinja2 import Environment
 
     from planner.documents.framework_config import FrameworkConfig, Value
     from planner.documents.selection import SharedGpu, SharedJob
@@ -146,15 +147,8 @@ def _plain(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("templates", "tasks"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - YAML and HCL; every value goes through tojson or shell
-    )
-    environment.filters |= {
+    environment = templates_in("tasks")
+    environment.filters |= {  # every value goes through one that quotes it
         "tojson": json.dumps,
         "shell": shlex.quote,
         "oneline": lambda text: " ".join(str(text).split()),

@@ -11,11 +11,10 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import UNSET, UnsetType
 
-from templates import report_text
+from templates import report_text, templates_in
 from templates.language.translate import (
     _,
     current_language,
@@ -42,6 +41,8 @@ from templates.reports.job_screen import FirstScreen, exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from jinja2 import Environment
 
     from planner.plan.bill import CostLine, CostRange
     from planner.plan.job import JobPlan, Now
@@ -142,13 +143,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
 
 @cache
 def _environment() -> Environment:
-    filled = Environment(
-        loader=PackageLoader("templates", "page"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        autoescape=True,
-    )
+    filled = templates_in("page", autoescape=True)
     filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap, join=join)
     return filled
 

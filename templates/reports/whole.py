@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from templates import report_text
+from templates import report_text, templates_in
 from templates.language.translate import (
     _,
     current_language,
@@ -20,8 +20,9 @@ from templates.language.translate import (
     plan_file,
     rate_words,
     translate_text,
+    word,
 )
-from templates.markdown import cell, command
+from templates.markdown import cell, command, unbroken, with_commands
 from templates.reports.decision import columns, decision, ends_machine, staying, year_words
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
@@ -30,6 +31,7 @@ from templates.reports.fleet_rows import (
     group_row,
     names,
     risks,
+    short,
     speeds,
     sureness,
 )
@@ -73,19 +75,19 @@ def glossed(report: str) -> str:
     for line in report.split("\n"):
         in_table = line.startswith("|")
         if waiting and not in_table:
-            lines += ["", gap().join(_meaning(word) for word in waiting)]
+            lines += ["", gap().join(_meaning(term) for term in waiting)]
             waiting = []
         if line.startswith(("#", "<")):
             lines.append(line)
             continue
-        for word in tuple(unexplained):
-            if in_table and word.pattern.search(_CODE.sub("", line)):
-                waiting.append(word)
-                unexplained.remove(word)
+        for term in tuple(unexplained):
+            if in_table and term.pattern.search(_CODE.sub("", line)):
+                waiting.append(term)
+                unexplained.remove(term)
             elif not in_table:
-                line, done = _explained(line, word)  # noqa: PLW2901 - a line gains meanings
+                line, done = _explained(line, term)  # noqa: PLW2901 - a line gains meanings
                 if done:
-                    unexplained.remove(word)
+                    unexplained.remove(term)
         lines.append(line)
     return "\n".join(lines)
 
@@ -180,32 +182,31 @@ _JOB = "job.md.j2"
 """Rows, names and notes of a table, list or sentence: our own choice of what is still read."""
 
 
-def markdown_report(plan: Plan, environment: Environment, *, limit: int = MOST_CHARACTERS) -> str:
+def markdown_report(plan: Plan, *, limit: int = MOST_CHARACTERS) -> str:
     """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
         title = f"# {_('GPU cost report: {name}', name=cell(job.name))}\n\n"
-        body = _job(job, plan, environment, level="full", mark="##")
-        teams, end = _teams(plan, environment, _ROWS[0]), _end(plan, environment)
+        body = _job(job, plan, level="full", mark="##")
+        teams, end = _teams(plan, _ROWS[0]), _end(plan)
         return _tidy(glossed(title + body + teams + end))
-    return _tidy(glossed(_several(plan, environment, limit)))
+    return _tidy(glossed(_several(plan, limit)))
 
 
-def _several(plan: Plan, environment: Environment, limit: int) -> str:
+def _several(plan: Plan, limit: int) -> str:
     groups = group_alike(plan)
     title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
-    end = _end(plan, environment)
+    end = _end(plan)
     for rows in _ROWS:
-        top = title + _summary(plan, groups, environment, rows)
+        top = title + _summary(plan, groups, rows)
         room = limit - _ROOM - len(top) - len(end)
         if room > 0:
             break
-    return top + "".join(_folds(plan, groups, environment, room)) + end
+    return top + "".join(_folds(plan, groups, room)) + end
 
 
-def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: int) -> str:
+def _summary(plan: Plan, groups: list[Alike], rows: int) -> str:
     text = _fill(
-        environment,
         "fleet.md.j2",
         plan=plan,
         groups=groups,
@@ -215,27 +216,25 @@ def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: in
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
     )
     if plan.fleet:
-        text += _fill(
-            environment, "shared.md.j2", plan=plan, rows=rows, speeds=speeds, risks=risks(plan)
-        )
-    return text + _teams(plan, environment, rows)
+        text += _fill("shared.md.j2", plan=plan, rows=rows, speeds=speeds, risks=risks(plan))
+    return text + _teams(plan, rows)
 
 
-def _teams(plan: Plan, environment: Environment, rows: int) -> str:
-    return _fill(environment, "teams.md.j2", plan=plan, rows=rows) if plan.teams else ""
+def _teams(plan: Plan, rows: int) -> str:
+    return _fill("teams.md.j2", plan=plan, rows=rows) if plan.teams else ""
 
 
-def _folds(plan: Plan, groups: list[Alike], environment: Environment, room: int) -> list[str]:
+def _folds(plan: Plan, groups: list[Alike], room: int) -> list[str]:
     """Return the folds of the groups that fit, the first of them in full where that fits, too."""
     folds: list[str] = []
     for group in groups:
-        fold = _fold(group, plan, environment, "brief")
+        fold = _fold(group, plan, "brief")
         if len(fold) > room:
             break
         folds.append(fold)
         room -= len(fold)
     for at, group in enumerate(groups[: len(folds)]):
-        fold = _fold(group, plan, environment, "full")
+        fold = _fold(group, plan, "full")
         if len(fold) - len(folds[at]) > room:
             break
         room -= len(fold) - len(folds[at])
@@ -243,15 +242,14 @@ def _folds(plan: Plan, groups: list[Alike], environment: Environment, room: int)
     return folds
 
 
-def _fold(group: Alike, plan: Plan, environment: Environment, level: str) -> str:
-    body = _job(group.first, plan, environment, level=level, mark="###")
+def _fold(group: Alike, plan: Plan, level: str) -> str:
+    body = _job(group.first, plan, level=level, mark="###")
     more = [job.name for job in group.jobs[1:]]
-    return _fill(environment, "details.md.j2", group=group, body=body, others=more)
+    return _fill("details.md.j2", group=group, body=body, others=more)
 
 
-def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark: str) -> str:
+def _job(job: JobPlan, plan: Plan, *, level: str, mark: str) -> str:
     return _fill(
-        environment,
         _JOB,
         job=job,
         plan=plan,
@@ -267,23 +265,31 @@ def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark
     )
 
 
-def _end(plan: Plan, environment: Environment) -> str:
-    clusters = _fill(environment, "cluster.md.j2", plan=plan) if plan.clusters else ""
+def _end(plan: Plan) -> str:
+    clusters = _fill("cluster.md.j2", plan=plan) if plan.clusters else ""
     single = len(plan.jobs) == 1
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
-    return clusters + _fill(
-        environment, "end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs
-    )
+    return clusters + _fill("end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
 
 
 def _cut(note: str) -> str:
     return note if len(note) <= _LONGEST_NOTE else f"{note[: _LONGEST_NOTE - 1]}…"
 
 
-def _fill(environment: Environment, name: str, **values: object) -> str:
+@cache
+def environment() -> Environment:
+    """Return what fills reports, after `for_markdown`; `cell` keeps data from breaking tables."""
+    filled = templates_in("reports")
+    filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap)
+    filled.filters |= {"cell": cell, "unbroken": unbroken, "with_commands": with_commands}
+    filled.filters["name"] = lambda text: cell(short(str(text)))
+    return filled
+
+
+def _fill(name: str, **values: object) -> str:
     shared = {
         "w": report_text,
         "rate": rate_words(),
@@ -291,7 +297,7 @@ def _fill(environment: Environment, name: str, **values: object) -> str:
         "year_words": year_words,
         "names": names,
     }
-    return environment.get_template(name).render(**shared, **values)
+    return environment().get_template(name).render(**shared, **values)
 
 
 def _tidy(report: str) -> str:
