@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from planner.actions import ACTIONS, Action, action
 from planner.actions.settings import MachineSettings
-from planner.choice.baseline import find_baseline, find_today, with_gpu
+from planner.choice.baseline import as_copies, find_baseline, find_today, with_gpu
 from planner.choice.context import JobContext
 from planner.choice.offers import Market
 from planner.choice.option import energy_today, how_it_runs_today
@@ -99,7 +99,7 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
     planned_before: dict[tuple[str, ...], tuple[JobDraft, ...]] = {}
 
     def draft(limits: Requirements, change: Callable[[JobDraft], JobDraft] | None) -> PlanDraft:
-        jobs, period = _check_jobs(profiles, limits)
+        jobs, period = _check_jobs(profiles, today, limits)
         packs = len(jobs) > 1 and limits.consolidate is not False
         shared = _Shared(
             catalog=today,
@@ -121,10 +121,11 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
 
 
 def _check_jobs(
-    profiles: tuple[Profile, ...], requirements: Requirements
+    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements
 ) -> tuple[tuple[Profile, ...], Period]:
     """Return the jobs under the user's limits, each with a name of its own, and the period."""
-    jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
+    limited = (apply_requirements(profile, requirements) for profile in profiles)
+    jobs = name_apart(as_copies(profile, catalog, requirements) for profile in limited)
     check_probes(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)

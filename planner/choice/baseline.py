@@ -10,12 +10,14 @@ from functools import lru_cache
 from msgspec import structs
 
 from planner.choice.requirements import Rejected, Requirements
-from planner.choice.workload import Tenancy, Workload, assumption
+from planner.choice.workload import Tenancy, Workload, assumption, impossible_figures
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.profile.model import Profile
 from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
-from planner.signals.signals import worst_latency_ms
+from planner.profile.trials import Replicas
+from planner.signals.signals import SIGNALS, worst_latency_ms
+from planner.signals.thresholds import USABLE
 from pricing.billing.lines import BY_TIME
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
@@ -216,18 +218,13 @@ class Baseline:
 
     def has_size(self, offer: Offer) -> bool:
         """Return whether an offer is today's size, wherever and however bought."""
-        today = self.offer
-        if today is None or offer.instance_type != today.instance_type:
-            return False
-        return offer.provider == today.provider
+        today = self.offer and (self.offer.provider, self.offer.instance_type)
+        return today == (offer.provider, offer.instance_type)
 
     def has_size_bought_alike(self, offer: Offer) -> bool:
         """Return whether it is that size, bought in the same way."""
-        return (
-            self.offer is not None
-            and self.has_size(offer)
-            and offer.purchase == self.offer.purchase
-        )
+        is_alike = self.offer is not None and offer.purchase == self.offer.purchase
+        return is_alike and self.has_size(offer)
 
     def has_size_there(self, offer: Offer) -> bool:
         """Return whether it is that size where the job runs today."""
@@ -276,8 +273,7 @@ def find_baseline(
             a machine is named.
     """
     offer, assumed, notes = find_today(profile, catalog, requirements)
-    each = _machines(profile, offer) if offer else profile.hardware.nodes or 1
-    count = each * work.replicas
+    count = _machines(profile, offer) * work.replicas
     hours = work.hours.mid
     if requirements.owned or profile.hardware.owned:  # its disk and its address are the owner's
         work = replace(work, boot_disk_bytes=0, public_address=False)
@@ -348,6 +344,36 @@ def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
             network_gbps=hardware.network_gbps or offer.network_gbps,
         ),
     )
+
+
+def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) -> Profile:
+    """Return a service on several machines that answer apart as one copy, and how many there are.
+
+    They are as many as its stated copies, or have a GPU each. A service is returned as it is where
+    a GPU may hold a part of its model, or where its copies are counted otherwise.
+    """
+    job, hardware, work = profile.job, profile.hardware, profile.work
+    weights = SIGNALS["weights.of_gpu"].read(profile) if job.parameters else 0.0
+    is_cut = job.splits_the_model or not isinstance(weights, float) or weights > USABLE
+    if not job.kind.answers or is_cut:
+        return profile
+    try:
+        offer, _, _ = find_today(profile, catalog, requirements)
+    except InputError:
+        return profile  # planning it says what is wrong
+    gpus, machines = profile.gpu_count, _machines(profile, offer)
+    copies = job.replicas.now if job.replicas else None if job.serving else gpus
+    if machines == 1 or copies != machines or gpus % machines:
+        return profile
+    if job.replicas is None:
+        rate = job.requests_per_s and job.requests_per_s / machines
+        job = replace(job, requests_per_s=rate, replicas=Replicas(now=machines))
+    if work is not None and work.rate_per_s:
+        work = replace(work, rate_per_s=work.rate_per_s / machines)
+    cores = hardware.cpu_cores and min(hardware.cpu_cores, (offer and offer.vcpus) or math.inf)
+    hardware = replace(hardware, gpu_count=gpus // machines, nodes=1, cpu_cores=cores)
+    copy = replace(profile, job=job, hardware=hardware, work=work)
+    return profile if any(impossible_figures(copy)) else copy
 
 
 def find_today(
@@ -493,9 +519,9 @@ def _assumed(
     return offer, True, (note,)
 
 
-def _machines(profile: Profile, offer: Offer) -> int:
+def _machines(profile: Profile, offer: Offer | None) -> int:
     gpus = profile.hardware.gpu_count or len(profile.gpus)
-    by_gpus = math.ceil(gpus / offer.gpu_count) if gpus and offer.gpu_count >= 1 else 1
+    by_gpus = math.ceil(gpus / offer.gpu_count) if gpus and offer and offer.gpu_count >= 1 else 1
     return max(1, by_gpus, profile.hardware.nodes or 1)
 
 
@@ -513,11 +539,8 @@ def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Re
             reject("unavailable", Message("breaks.provider", provider=offer.provider))
         if caps.regions and placed(where(offer, profile), caps.regions) is None:
             area = where(offer, profile).region
-            unknown = Message("breaks.region-unknown")
-            reject(
-                "region",
-                unknown if area == EVERYWHERE else Message("breaks.region", region=area),
-            )
+            code = "breaks.region-unknown" if area == EVERYWHERE else "breaks.region"
+            reject("region", Message(code, region=area))
         if caps.purchases and offer.purchase not in caps.purchases:
             reject("purchase", Message("breaks.purchase", purchase=offer.purchase))
         if caps.gpus and offer.gpu not in caps.gpus:
@@ -543,16 +566,9 @@ def over_limits(
     """Return how hours and cost break the deadline and the budget, at the end of their interval."""
     fails: list[Rejected] = []
     if caps.deadline_h is not None and hours.high > caps.deadline_h:
-        fails.append(
-            Rejected(
-                offer=name,
-                reason="deadline",
-                detail=Message(
-                    "no.deadline", mid=hours.mid, high=hours.high, limit=caps.deadline_h
-                ),
-                excess=hours.high / max(caps.deadline_h, _TINY),
-            )
-        )
+        detail = Message("no.deadline", mid=hours.mid, high=hours.high, limit=caps.deadline_h)
+        over = hours.high / max(caps.deadline_h, _TINY)
+        fails.append(Rejected(offer=name, reason="deadline", detail=detail, excess=over))
     if caps.budget_usd is not None and cost_high is not None and cost_high > caps.budget_usd:
         detail = Message("no.budget", usd=show(cost_high), budget=show(caps.budget_usd))
         times_over = cost_high / max(caps.budget_usd, Decimal(str(_TINY)))

@@ -131,13 +131,8 @@ def shared_host(vcpus: float | None, ram_gib: float | None) -> tuple[float | Non
 
 def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
     """Return the speed of jobs together if all cores that they keep busy do needed work, <= 1."""
-    used = []
-    for profile in profiles:
-        host, cores = profile.host, profile.hardware.cpu_cores
-        share = host.cpu_util.typical if host and host.cpu_util else None
-        used.append((share or 0.0) * (cores or 0.0))
-    total = sum(used)
-    return 1.0 if vcpus is None or len(used) == 1 or total <= vcpus else vcpus / total
+    total = sum((p.cpu_fraction or 0.0) * (p.hardware.cpu_cores or 0.0) for p in profiles)
+    return 1.0 if vcpus is None or len(profiles) == 1 or total <= vcpus else vcpus / total
 
 
 @dataclass(frozen=True, kw_only=True)

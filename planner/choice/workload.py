@@ -114,7 +114,7 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
             cannot be used, or figures of a profile that contradict each other.
     """
     problems = [problem for profile in profiles for problem in _unusable_demand(profile, period)]
-    problems += [line for profile in profiles for line in _impossible_figures(profile)]
+    problems += [line for profile in profiles for line in impossible_figures(profile)]
     if requirements.deadline_h is not None and period == "month":
         problems.append(
             "--deadline is for one run, and nothing says how much work a run is: add --work-total "
@@ -129,7 +129,7 @@ _ROUNDING = 1.05  # figures of one profile that are rounded or timed apart
 _FEWEST_BYTES = 0.5  # of a weight: 4 bits
 
 
-def _impossible_figures(profile: Profile) -> Iterator[str]:
+def impossible_figures(profile: Profile) -> Iterator[str]:
     """Yield figures of the step and of the model that cannot all be true."""
     name, step, parameters = profile.job.name, profile.step, profile.job.parameters
     if step is not None and step.mean_s:

@@ -64,8 +64,7 @@ def _is_abandoned(job: JobDraft) -> bool:
     A service may wait for its users, and what hangs is to be started anew.
     """
     profile, baseline = job.profile, job.baseline
-    window, host, tenancy = profile.window, profile.host, baseline.tenancy
-    used = host.cpu_util.typical if host and host.cpu_util else None
+    window, tenancy, used = profile.window, baseline.tenancy, profile.cpu_fraction
     cores = profile.hardware.cpu_cores or 1
     return (
         job.does_nothing

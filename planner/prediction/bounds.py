@@ -17,6 +17,7 @@ from planner.prediction.layout import Layout
 from planner.prediction.profiled_step import operations_per_s
 from planner.profile.model import Profile
 from planner.profile.source import memory_measured, part_measured, source_gpu
+from planner.signals.program_places import cores_used
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 from pricing.message import Message, join
@@ -102,7 +103,7 @@ def limits_of(profile: Profile) -> Limits:
         share=share,
         dram=profile.mean("util.dram_active"),
         communicating=_communicating(profile),
-        cores=_busy_cores(profile),
+        cores=cores_used(profile) or None,
         doubts=_contradictions(profile, share),
     )
 
@@ -114,12 +115,6 @@ def _communicating(profile: Profile) -> _Communicating | None:
     computing_s = step.mean_s - step.comm_s
     share = step.comm_s / step.mean_s
     return _Communicating(step.mean_s, computing_s, share) if computing_s > 0.0 else None
-
-
-def _busy_cores(profile: Profile) -> float | None:
-    used = profile.host.cpu_util if profile.host else None
-    busy, cores = used.typical if used else None, profile.hardware.cpu_cores
-    return busy * cores if busy and cores is not None else None
 
 
 def bounded(

@@ -209,8 +209,7 @@ def with_cores(profile: Profile, after: float | None, *, mended: bool = False) -
         return within(1.0, loader_factor(), Message("speed.cores-unknown"))
     if reading is not None and reading < WAITS:
         return exactly(1.0, Message("speed.input-waits", cores=reading))
-    before, used = cores / profile.gpu_count, profile.host and profile.host.cpu_util
-    busy = used.typical if used else None
+    before, busy = cores / profile.gpu_count, profile.cpu_fraction
     if busy is not None and busy < CPU_FULL and not mended:
         slower = min(1.0, after / max(before * busy, _TINY))
         return within(slower, loader_factor(), Message("speed.cores-free", busy=busy, cores=before))

@@ -486,6 +486,11 @@ class Profile:
         return next((load for load in loads if load is not None), None)
 
     @property
+    def cpu_fraction(self) -> float | None:
+        """Share of its cores in use, 0-1, mean; None where it was not read."""
+        return self.host.cpu_util.typical if self.host and self.host.cpu_util else None
+
+    @property
     def idle_around_fraction(self) -> float:
         """Share of the recorded, paid time before and after the job in which nothing ran, 0-1."""
         return self.window.idle_around_fraction if self.window is not None else 0.0

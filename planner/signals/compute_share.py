@@ -68,12 +68,8 @@ _THEIRS = 0.1
 
 def others_work(profile: Profile) -> str | None:
     """Return how full the machine was with others' work; None where it was not, or is not known."""
-    host, machine = profile.host, profile.machine
+    machine, own, cores = profile.machine, profile.cpu_fraction, profile.hardware.cpu_cores
     total = machine.cpu_util.typical if machine and machine.cpu_util else None
-    own, cores = (
-        host.cpu_util.typical if host and host.cpu_util else None,
-        profile.hardware.cpu_cores,
-    )
     if total is None or own is None or machine is None or not machine.cpu_cores or not cores:
         return None
     share = own * cores / machine.cpu_cores
@@ -91,9 +87,7 @@ def reading_cores(profile: Profile) -> float | None:
     Where it was not measured, at most all of the job's work is in that time; not on a machine that
     others fill, where what waits for a core looks like what waits for a disk.
     """
-    step, host = profile.step, profile.host
-    cpu = host.cpu_util.typical if host and host.cpu_util else None
-    cores = profile.hardware.cpu_cores
+    step, cpu, cores = profile.step, profile.cpu_fraction, profile.hardware.cpu_cores
     if step is None or step.loader_workers != 0 or not step.mean_s or not step.data_wait_s:
         return None
     if step.reading_cores is not None:
@@ -109,8 +103,7 @@ def cores_left(profile: Profile) -> float | None:
 
     Who wants all of a machine that others fill gets half of it: the scheduler is fair.
     """
-    host, machine, cores = profile.host, profile.machine, profile.hardware.cpu_cores
-    own = host.cpu_util.typical if host and host.cpu_util else None
+    machine, own, cores = profile.machine, profile.cpu_fraction, profile.hardware.cpu_cores
     total = machine.cpu_util.typical if machine and machine.cpu_util else None
     if cores is None or own is None or machine is None or total is None or not machine.cpu_cores:
         return cores

@@ -55,8 +55,7 @@ def waiting_share(group: str) -> Callable[[Profile], float | None]:
 
 def cores_used(profile: Profile) -> float | None:
     """Return CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
-    use = profile.host.cpu_util if profile.host else None
-    cpu, cores = use.typical if use else None, profile.hardware.cpu_cores
+    cpu, cores = profile.cpu_fraction, profile.hardware.cpu_cores
     return None if cpu is None or cores is None else cpu * cores
 
 

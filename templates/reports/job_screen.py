@@ -258,7 +258,8 @@ def _scaled(option: Option, by_hour: Sequence[int]) -> str:
     """Return the copies by the hour, and how many where they take less than expected."""
     text, maximum = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
     if len(by_hour) > 1 or maximum <= option.count:
-        return text
+        is_alone = tuple(by_hour) == (1,)
+        return _("{text}; a spare costs as much again", text=text) if is_alone else text
     return _("{text}; up to {n} if each takes less than predicted", text=text, n=maximum)
 
 

@@ -24,6 +24,7 @@ from templates.reports.decision import copies
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 TENTH = {"util.kernel_time": 0.1, "mem.used_gib": Statistics(max=10.0)}
+HALF = {"util.kernel_time": 0.1, "mem.used_gib": Statistics(max=60.0)}
 OFFICE = [0.0] * 8 + [30.0] * 10 + [5.0] * 6
 """Nothing at night, busy by day, a little in the evening: requests a second, from 0 h."""
 
@@ -101,6 +102,36 @@ def test_copies_that_are_needed_stay(fields: dict[str, Any], reason: str, says: 
 def test_the_stated_fewest_and_peak_count(replicas: Replicas, peak: int) -> None:
     """No fewer run than are wanted; copies that were once seen were needed."""
     assert schedule(serving(replicas=replicas)).by_hour == (peak,)
+
+
+@pytest.mark.parametrize(
+    ("fields", "copies"),
+    [
+        ({}, (3, 1)),
+        ({"replicas": Replicas(now=3)}, (3, 1)),
+        ({"replicas": Replicas(now=3, min=2)}, (3, 2)),
+        ({"nodes": None}, (3, 1)),
+        ({"parallelism": "none", "requests_per_s": 30.0, "demand_by_hour": [60.0] * 24}, (3, 1)),
+        ({"parallelism": "pipeline"}, None),
+        ({"mean_s": 1.0, "comm_s": 0.2}, None),
+        ({"parameters": 30e9, "precision": "bf16"}, None),
+        ({"parameters": 140e9, "precision": "bf16", "metrics": HALF}, None),
+        ({"replicas": Replicas(now=2)}, (6, 3)),
+        ({"kind": "training"}, None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_single_gpus_of_a_service_are_its_copies(
+    fields: dict[str, Any], copies: tuple[int, int] | None
+) -> None:
+    """A job on 3 machines of one GPU is 3 copies at a tenth, and one is enough; no model is cut."""
+    plain = {"gpu_count": 3, "nodes": 3, "replicas": None}
+    (job,) = plan(serving(**plain | fields), offers=(TODAY,)).jobs
+    found = next((option for option in job.options if option.scaling), None)
+    assert (found and (job.baseline.count, found.count)) == copies
+    if found is not None:
+        assert job.baseline.cost == job.baseline.count * 1460
+        assert found.cost == 1460 * found.count
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.3])
