@@ -6,6 +6,7 @@ from statistics import median
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal, named
+from planner.signals.thresholds import LONG_PAUSE_S
 from pricing.message import Message, join
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
@@ -26,6 +27,7 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
 _GENERATES = ("generate", "rollout", "sample_completions")
 _FOR_OTHERS = frozenset(("network", "sleep", "thread"))
 # The phases of a recording between the first step and the last.
+_LONGEST_START_S = 7200.0  # data sets and weights are loaded, and models compiled, by then
 _ACTIVE = ("steady", "stall", "evaluation", "checkpoint")
 
 
@@ -106,12 +108,6 @@ def stalled(profile: Profile) -> float | None:
     total = sum(wait.time_fraction or 0.0 for wait in within)
     fed = sum(wait.time_fraction or 0.0 for wait in within if wait.doing == "input")
     return share * (1.0 - fed / total) if total else share
-
-
-def longest_stall_s(profile: Profile) -> float | None:
-    """Return the longest stall, seconds; None without any."""
-    stalls = profile.step.stalls if profile.step is not None else None
-    return stalls.longest_s if stalls is not None else None
 
 
 def stalled_for_others(profile: Profile) -> float | None:
@@ -286,9 +282,14 @@ def idle_after_s(profile: Profile) -> float:
     return (window.idle_after_s or 0.0) if window is not None else 0.0
 
 
-def idle_around(profile: Profile) -> float | None:
-    """Return the share of the paid time that is idle before and after the job; None: hardly any."""
-    return profile.idle_around_fraction or None
+def quiet_start(profile: Profile) -> float | None:
+    """Return the share of what was recorded in which nothing ran yet, where work follows in time.
+
+    None where nothing ran for longer than a start takes, or also after the job.
+    """
+    window, share = profile.window, profile.idle_around_fraction
+    is_start = window is not None and (window.idle_before_s or 0.0) <= _LONGEST_START_S
+    return share or None if is_start and idle_after_s(profile) < LONG_PAUSE_S else None
 
 
 def idle_hours(profile: Profile) -> Message | None:
@@ -319,7 +320,9 @@ SIGNALS: dict[str, Signal] = {
             "start-up.count": starts,
             "step.early_share": early_share,
             "stalls.share": stalled,
-            "stalls.longest_s": longest_stall_s,
+            "stalls.longest_s": lambda p: (
+                p.step.stalls.longest_s if p.step and p.step.stalls else None
+            ),
             "stalls.for_others": stalled_for_others,
             "ranks.behind": rank_behind,
             "gpus.unused": unused_gpus,
@@ -330,7 +333,8 @@ SIGNALS: dict[str, Signal] = {
             "clock.slowest": slow_clock,
             "health.problems": lambda p: float(len(failing(p))),
             "health.worst": faults,
-            "window.idle_around": idle_around,
+            "window.idle_around": lambda p: p.idle_around_fraction or None,
+            "window.quiet_start": quiet_start,
             "window.idle_hours": idle_hours,
             "phases.idle": idle_phases,
             "phases.hang": hung,
