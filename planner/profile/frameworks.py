@@ -18,7 +18,6 @@ OTHER = "other"
 # free_gpu_memory_fraction, JAX's XLA_PYTHON_CLIENT_MEM_FRACTION (0.75), TensorFlow without
 # memory growth (all of it).
 _PREALLOCATE = ("llm-server", "jax", "tensorflow")
-_PREALLOCATING_NAMES = ("tensorrt llm",)
 
 _DECODING = re.compile(
     r"jpe?g|png|imread|imdecode|(load|open|read|decode)_(image|img|video|frame)|videoreader|augment",
@@ -36,23 +35,23 @@ _BY_LENGTH = sorted(
 )
 
 
-def family(framework: str | None) -> str | None:
+def family(framework: str | None, unit: str | None = None) -> str | None:
     """Return the family of a framework, `other` where the table has none; None where not stated.
 
-    The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs.
+    The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs. Work
+    that is counted in steps of environments or in episodes is reinforcement learning.
     """
     text = f" {_plain(framework)} "
-    if not text.strip():
-        return None
-    return next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
+    named = next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
+    stated = named if text.strip() else None
+    plays = stated in (None, *LEARNING) and set(_plain(unit).split()) & set(WORDS["played"])
+    return "reinforcement" if plays else stated
 
 
 def preallocates(framework: str | None) -> bool:
     """Return whether the program takes GPU memory when it starts, before it needs it."""
-    named = f" {_plain(framework)} "
-    return family(framework) in _PREALLOCATE or any(
-        f" {name} " in named for name in _PREALLOCATING_NAMES
-    )
+    is_engine = " tensorrt llm " in f" {_plain(framework)} "
+    return is_engine or family(framework) in _PREALLOCATE
 
 
 def decodes(

@@ -370,7 +370,7 @@ SIGNALS: dict[str, Signal] = {
             "job.precision": lambda p: p.job.precision,
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
-            "job.family": lambda p: family(p.job.framework),
+            "job.family": lambda p: family(p.job.framework, p.work and p.work.unit),
             "job.input": _input,
             "serving.kv_cache_fraction": _serving("kv_cache_fraction"),
             "serving.requests_running": _serving("requests_running"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.profile.codec import dump, parse_profiles
+from planner.profile.frameworks import family
 from planner.profile.kinds import KINDS, WORDS, JobKind, Parallelism, kinds, ways
 from planner.profile.model import Job
 from planner.signals import thresholds
@@ -79,3 +80,25 @@ def test_a_kind_is_written_as_its_word(kind: str) -> None:
     text = dump((profile,))
     assert f'"{kind}"' in text
     assert parse_profiles(text.encode(), "x") == (profile,)
+
+
+@pytest.mark.parametrize(
+    ("framework", "unit", "kind"),
+    [
+        (None, None, None),
+        (None, "image", None),
+        (None, "env step", "reinforcement"),
+        (None, "Episodes", "reinforcement"),
+        ("PyTorch 2.5", "environment_step", "reinforcement"),
+        ("PyTorch 2.5", "step", "pytorch"),
+        ("PyTorch Geometric 2.5", None, "graphs"),
+        ("vLLM", "rollout", "llm-server"),
+        ("GROMACS 2024", "episode", "simulation"),
+        ("own code", "token", "other"),
+    ],
+)
+def test_the_family_is_that_of_the_framework_or_of_what_is_counted(
+    framework: str | None, unit: str | None, kind: str | None
+) -> None:
+    """The longest name counts; who counts steps of environments plays, whatever the framework."""
+    assert family(framework, unit) == kind
