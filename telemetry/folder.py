@@ -1,27 +1,20 @@
 """Lists the files of a SOURCE that is a folder, and says of the others why they are left out."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
 import stat
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
 from telemetry.formats.sniff import Format, UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
+from telemetry.readers.hints import Hints
 from telemetry.source_file import TelemetryFile, profiles_or_format
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from planner.profile.model import Profile
-    from telemetry.readers.hints import Hints
 
 # A folder of measurements holds hundreds of files, one of training data millions.
 MOST_FILES = 20_000

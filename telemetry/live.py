@@ -1,31 +1,25 @@
 """One answer to a range query as columns of numbers: no point becomes an object of its own."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.formats.pods import by_job, shared
 from telemetry.profiling import jobs
 from telemetry.readers import series
 from telemetry.readers.column_names import IDENTITY_METRIC
+from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.series import SampledSeries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from planner.profile.model import Profile
-    from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import JobLabels
+from telemetry.recording.recording import JobLabels
 
 _POINTS, _END = b'"values":[[', b"]]"
 _PLAIN = bytes.maketrans(b'[]"', b"   ")

@@ -3,21 +3,17 @@
 A prefix in front of them (`ray_`, `kserve_`) and `_` in place of `:` are known, too.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pricing.tables import Json, JsonObject
+from pricing.tables import Json, JsonObject
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "nv_inference": "triton", "tgi": "tgi"}
 _SERVER = re.compile(rf"(?:^|[_:])({'|'.join(FRAMEWORKS)})[:_](\w+)")

@@ -18,7 +18,7 @@ from telemetry.formats.stored_runs import (
 )
 from telemetry.profiling.fill import fill
 from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
-from telemetry.recording.recording import RunSettings
+from telemetry.recording.recording import Recording, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from planner.profile.model import Profile
     from telemetry.profiling.same_gpus import FileReadings
     from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import Recording
 
 # A log of this size or more on disk is read in blocks.
 LARGE_BYTES = 32 << 20

@@ -12,8 +12,10 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.folder import (
     FileProfile,
+    FolderContents,
     FolderReadOptions,
     NothingToReadError,
+    Skipped,
     is_capture_of,
     named_apart,
     open_folder,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planner.profile.model import Profile
-    from telemetry.folder import FolderContents, Skipped
     from telemetry.profiling.same_gpus import FileReadings
     from telemetry.readers.hints import Hints
 

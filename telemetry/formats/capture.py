@@ -8,27 +8,29 @@ A `folded` line is a block of rows of a long capture (`measure.block`). Lines of
 from there. A last line that was cut off is left out.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Machine, OtherGpu, Run
 from pricing.errors import InputError
 from telemetry.formats.serving import served
-from telemetry.measure.capture_block import PARTS, Block, block_of_json
+from telemetry.measure.capture_block import PARTS, Block, Point, block_of_json
 from telemetry.measure.capture_events import event_lines, event_of, named
 from telemetry.profiling.window import durations, statistics
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.series import SampledSeries, no_samples
 from telemetry.recording.events import together
 from telemetry.recording.observed import MachineIdentity, Observed
@@ -42,17 +44,8 @@ from telemetry.recording.recording import (
     TIME,
     GpuIdentity,
     Recording,
+    Served,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.measure.capture_block import Point
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Served
 
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
@@ -71,8 +64,8 @@ class _Lines:
     facts: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
-    rows: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_floats))
-    blocks: dict[int, list[Unfolded]] = field(default_factory=lambda: defaultdict(list))
+    rows: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_floats))
+    blocks: "dict[int, list[Unfolded]]" = field(default_factory=lambda: defaultdict(list))
     events: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     device_notes: list[str] = field(default_factory=list)
@@ -234,7 +227,7 @@ def _run(lines: _Lines) -> Run | None:
     return None if named == Run() else named
 
 
-def _floats() -> array[float]:
+def _floats() -> "array[float]":
     return array("d")
 
 

@@ -1,13 +1,12 @@
 """Reads `nvidia-smi --query-gpu ... --format=csv` logs and the CSV of people's own loggers."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from pricing.message import Message
@@ -24,17 +23,10 @@ from telemetry.readers.column_names import (
 )
 from telemetry.readers.devices import readings, table_recording
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
-from telemetry.readers.units import spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.payload import Payload
-    from telemetry.readers.units import Meaning
-    from telemetry.recording.recording import Recording
+from telemetry.readers.units import Meaning, spelled
+from telemetry.recording.recording import Recording
 
 _LEAST_USED = 0.1  # of the rows; a log cut or garbled here and there keeps far more
 _HEAD_CHARACTERS = 65_536

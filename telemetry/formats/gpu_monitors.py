@@ -1,17 +1,17 @@
 """Reads what monitors print: gpustat, nvtop, nvitop, `dcgmi dmon`, AMD's tools, tegrastats."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.devices import DeviceRow, device_recording
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import (
     csv_cells,
     mappings_in,
@@ -21,13 +21,7 @@ from telemetry.readers.records import (
     values,
     whole_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import Recording
 
 _GPUSTAT_HEAD = re.compile(
     r"(?P<host>\S{1,80})\s+(?P<time>\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})(?:\s.*)?"

@@ -1,11 +1,9 @@
 """Reads what a job came to: DCGM's own account of it, and meters of energy (Zeus, CodeCarbon)."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,14 +14,10 @@ from telemetry.readers import clock, health
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import whole_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import Recording
 
 _FORM = "dcgm-job"
 _PARTS = {"avg": "mean", "max": "max", "min": "min"}

@@ -1,11 +1,10 @@
 """Reads metrics that were exported: OTLP JSON, CloudWatch JSON, and tables with a reading a row."""
 
-from __future__ import annotations
-
 import csv
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -17,16 +16,12 @@ from telemetry.readers import clock, series
 from telemetry.readers.column_names import LABELS, key_of, meaning, metrics
 from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import timing
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, mapping_of, mappings_in
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import Recording
 
 _KINDS = ("gauge", "sum")
 _NS_A_S = 1e9

@@ -1,11 +1,9 @@
 """Reads what nvidia-smi prints: -q as XML and text, its table, its lists of GPUs and processes."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
-from xml.etree.ElementTree import ParseError
+from collections.abc import Iterator, Mapping
+from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
@@ -16,18 +14,13 @@ from telemetry.readers import clock, csv_text
 from telemetry.readers.column_names import cells_of, names_of
 from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import DeviceRow, device_recording
+from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
+from telemetry.recording.recording import Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from xml.etree.ElementTree import Element
-
-    from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import Recording
-
-    _Cells = dict[str, str]
-    _Tick = dict[int, dict[int, _Cells]]
+_Cells = dict[str, str]
+_Tick = dict[int, dict[int, _Cells]]
 
 _TIME, _GPU, _GPU_END = "<timestamp>", "<gpu ", "</gpu>"
 _MOST_CHARACTERS = 4_000_000  # of one device's XML; a real one has 70,000

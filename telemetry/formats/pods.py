@@ -5,23 +5,17 @@ own names where that is switched on. Names of labels are those that Kubernetes, 
 LeaderWorkerSet and Ray set.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pricing.errors import InputError
 from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
+from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import JobLabels
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from telemetry.readers.series import SampledSeries
 
 _PREFIX = "label_"
 _POD = ("exported_pod", "pod")

@@ -1,35 +1,29 @@
 """Reads traces of profilers: PyTorch's (Kineto), and Nsight Systems exported as SQLite."""
 
-from __future__ import annotations
-
 import io
 import json
 import sqlite3
 from array import array
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ijson
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from pricing.errors import InputError
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import mappings_in, text_of, whole_of
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import GIB
 from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.payload import Payload
-    from telemetry.readers.recording_builder import RecordingBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ PARTS = 100
 _MOST_S = 1e8  # three years: nobody profiles longer
 
 
-def _doubles() -> array[float]:
+def _doubles() -> "array[float]":
     return array("d")
 
 
@@ -90,12 +84,12 @@ class DeviceTime:
         compute_begins: of the other kernels.
     """
 
-    begins: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_doubles))
-    lengths: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_doubles))
-    exchange_begins: array[float] = field(default_factory=_doubles)
-    exchange_lengths: array[float] = field(default_factory=_doubles)
-    compute_begins: array[float] = field(default_factory=_doubles)
-    compute_lengths: array[float] = field(default_factory=_doubles)
+    begins: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_doubles))
+    lengths: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_doubles))
+    exchange_begins: "array[float]" = field(default_factory=_doubles)
+    exchange_lengths: "array[float]" = field(default_factory=_doubles)
+    compute_begins: "array[float]" = field(default_factory=_doubles)
+    compute_lengths: "array[float]" = field(default_factory=_doubles)
 
     def add(self, device: int, begin_s: float, length_s: float, kernel: str | None) -> None:
         """Add what ran; `kernel` is its name, None for copies and fills."""

@@ -1,30 +1,23 @@
 """Reads Prometheus: answers of its HTTP API, and scrapes of exporters and servers of models."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 
 from pricing.errors import InputError
 from pricing.listing import listed
 from telemetry.formats.serving import recording_by_job
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, float_of, mapping_of
 from telemetry.readers.series import SampledSeries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import Recording
 
 _POINTS = {"matrix": "values", "vector": "value"}
 
@@ -182,8 +175,8 @@ class ScrapeColumn:
         times: in seconds; fewer than values where some lines have none.
     """
 
-    values: array[float] = field(default_factory=lambda: array("d"))
-    times: array[float] = field(default_factory=lambda: array("d"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    times: "array[float]" = field(default_factory=lambda: array("d"))
 
 
 @dataclass(slots=True)

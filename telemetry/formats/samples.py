@@ -1,28 +1,23 @@
 """Reads what stands beside a profile as sources themselves: its samples and its steps."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from pricing.errors import InputError
 from telemetry.formats.stored_runs import HOST, OURS
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.series import no_samples
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.payload import Payload
-    from telemetry.readers.recording_builder import RecordingBuilder
 
 # `3`, `3/1g.10gb`; with the number of its machine, where a run has several: `1/3`, `1/3/1g.10gb`.
 _DEVICE = re.compile(r"(?:(\d+)/)?(\d+)(?:/(\D*\d+[a-z].*))?")

@@ -1,10 +1,9 @@
 """What servers of models count over a stretch of time, and what benchmarks of servers report."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +13,12 @@ from pricing.errors import InputError
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import csv_cells, documents, float_of, mapping_of, mappings_in
-from telemetry.recording.recording import Served
+from telemetry.readers.series import SampledSeries
+from telemetry.recording.recording import Recording, Served
 from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.readers.series import SampledSeries
-    from telemetry.recording.recording import Recording
 
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _DIGITS = 6

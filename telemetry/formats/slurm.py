@@ -7,17 +7,16 @@ idle. A job that was requeued has a row for each time it ran. `AdminComment` may
 Jobstats: of each GPU the mean utilization over the job and the most memory that was in use.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
 import re
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,18 +25,13 @@ from pricing.errors import InputError
 from telemetry.profiling.machines import MACHINE
 from telemetry.readers import clock
 from telemetry.readers.column_names import cells_of
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, mapping_of, mappings_in, slurm_gpus, slurm_length_s
 from telemetry.readers.units import GIB
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels, Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
-
-    _Row = Mapping[str, str]
+_Row = Mapping[str, str]
 
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
@@ -84,7 +78,7 @@ class _Job:
     account: str | None
     host: str
     is_complete: bool
-    jobstats: _Jobstats | None
+    jobstats: "_Jobstats | None"
     steps: list[_Row] = field(default_factory=list)
 
 

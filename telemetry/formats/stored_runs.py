@@ -1,14 +1,12 @@
 """Sources recognized by their place or their Parquet columns: MLflow and Neptune runs, samples."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Host
@@ -17,9 +15,6 @@ from telemetry.readers.column_names import LABELS
 from telemetry.readers.payload import MOST_BYTES, Payload, base_name, footer_of
 from telemetry.readers.records import whole_of
 from telemetry.recording.recording import EXTRA, GPU, TIME, RunSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _META, _METRICS = "meta.yaml", "metrics"
 _NEPTUNE = (b"attribute_path", b"attribute_type", b"float_value")

@@ -1,11 +1,10 @@
 """Reads experiment trackers besides W&B: MLflow, Comet, ClearML and TensorBoard's event files."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,19 +12,14 @@ import pandas as pd
 from pricing.errors import InputError
 from telemetry.readers import series
 from telemetry.readers.column_names import key_of, metrics
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, mapping_of, mappings_in, protobuf_fields
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import SCALES
-from telemetry.recording.recording import TIME
+from telemetry.recording.recording import TIME, Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.recording.recording import Recording
-
-    _Points = dict[str, list[tuple[float, float]]]
+_Points = dict[str, list[tuple[float, float]]]
 
 _MS_A_S = 1000.0
 _WRONG_SHAPE = "point of a wrong shape"

@@ -1,40 +1,33 @@
 """Reads Weights & Biases: system metrics as JSON lines, as CSV of a chart, and a run's own log."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from telemetry.formats.stored_runs import settings_of
 from telemetry.profiling.merge import per_second
 from telemetry.readers import clock
+from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import MOST, csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording, timing
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, float_of, protobuf_fields
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import MIB
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.clock import SourceClock
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-
-    _Columns = dict[str, NDArray[np.float64]]
+_Columns = dict[str, NDArray[np.float64]]
 
 _GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d{1,4})\.(\w+)(?:/l:.*)?")
 _HOST = re.compile(

@@ -1,17 +1,12 @@
 """The questions to an engine: which devices, and how long each rounded value stood."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import ibis
 
 from planner.profile.kinds import SLOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from telemetry.lake.profiles import SlotColumn, TableColumns
+from telemetry.lake.profiles import SlotColumn, TableColumns
 
 _BUSY, _BUSY_SLOTS = 0.05, ("util.kernel_time", "util.sm_active")
 _GAP = 3.0

@@ -1,34 +1,27 @@
 """A table of readings to profiles: which columns it has, what an engine counted, one a job."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from planner.profile.kinds import SLOTS
-from planner.profile.model import GpuReadings, Source, Statistics
+from planner.profile.model import GpuReadings, Profile, Source, Statistics
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.lake.place import TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.window import ActiveWindow, statistics
 from telemetry.readers.column_names import meaning, metrics
+from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import real_uuid
 from telemetry.readers.series import no_samples
 from telemetry.recording.recording import GpuIdentity, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from planner.profile.model import Profile
-    from telemetry.readers.hints import Hints
 
 _JOBS = ("job", "job_id", "jobid", "job_name", "slurm_job_id", "exported_pod", "pod", "workload")
 _ROLES = ("timestamp", "host", "uuid", "index", "name", "memory.total")

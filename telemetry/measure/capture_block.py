@@ -10,21 +10,17 @@ t-Digests, arXiv:1902.04023): neighboring values are averaged, few at the ends a
 middle. Its mean, least and greatest values are exact.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import asin, pi, sin
 from statistics import median
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from planner.profile.kinds import SLOTS
 from telemetry.recording.recording import COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Point = tuple[float, float]
 MOST_POINTS = 128
@@ -161,7 +157,7 @@ class RowFold:
         columns = self._columns[number]
         return t_s, {name: v for name, v in zip(columns, values, strict=True) if v is not None}
 
-    def _keep(self, block: Block) -> None:
+    def _keep(self, block: "Block") -> None:
         self._blocks.append(_Folded(block.begin_s, block.end_s, block.as_json(self.number)))
 
     def _merge(self) -> None:
@@ -175,7 +171,7 @@ class RowFold:
         ]
 
 
-def _block(rows: Sequence[tuple[float, dict[str, float]]], until_s: float) -> Block:
+def _block(rows: Sequence[tuple[float, dict[str, float]]], until_s: float) -> "Block":
     return folded([t for t, _ in rows], [row for _, row in rows], until_s)
 
 
@@ -213,7 +209,7 @@ class Block:
         """Seconds from begin to end."""
         return self.end_s - self.begin_s
 
-    def with_following(self, following: Self) -> Block:
+    def with_following(self, following: Self) -> "Block":
         """Return one block of this and the next."""
         begin_s, end_s = self.begin_s, following.end_s
         pair = (self, following)

@@ -8,19 +8,15 @@ into the file, which keeps its length, so the writing process notices nothing. E
 several of a kind as one that tells the same totals.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import floor, log2
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 Event = dict[str, Any]
 

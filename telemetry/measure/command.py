@@ -11,21 +11,17 @@ process of our group that does nothing and blocks every signal, so that `/proc` 
 it. What the witness has, the command has got itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
 import signal
 import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from pricing.errors import GpucostError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 ALL = frozenset(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}
 _COMM_BYTES = 15

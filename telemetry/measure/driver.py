@@ -7,8 +7,6 @@ starts, and the sampler keeps asking.
 Codes: nvmlReturn_t of NVIDIA's NVML API reference.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

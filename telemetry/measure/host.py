@@ -10,22 +10,16 @@ a container the mount shows a part of the tree, and may show other groups' names
 Files and units: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 """
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from telemetry.measure.capture_file import Pace
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from telemetry.measure.processes import ProcessTree, Used
+from telemetry.measure.processes import ProcessTree, Used
 
 GIB, MIB = 1 << 30, 1 << 20
 _IDLE = ("idle", "iowait")

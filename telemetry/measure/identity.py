@@ -6,24 +6,20 @@ service: at its link-local address, 50 ms a request, no proxy, no redirect, and 
 answer can hold a secret. `planner/models/data/clouds.toml` is the table of providers.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import re
 import socket
 import threading
 import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from telemetry.measure.processes import in_container
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 TIMEOUT_S = 0.05
 _DMI = Path("/sys/class/dmi/id")

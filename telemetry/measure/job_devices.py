@@ -10,15 +10,16 @@ list, or one that begins with -1, is none. NVIDIA_VISIBLE_DEVICES is what the co
 told, and says which devices there are in a container.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pricing.tables import Json
 from telemetry.measure.host import EVERY_S, HostReader
 from telemetry.measure.identity import MachineIdentityReader
+from telemetry.measure.nvml_device import DeviceRow
+from telemetry.measure.nvml_processes import Holder
 from telemetry.measure.processes import (
     ProcessTree,
     in_container,
@@ -26,15 +27,7 @@ from telemetry.measure.processes import (
     own_number,
     runs_python,
 )
-from telemetry.recording.recording import GPU_USERS, JOB_GPUS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from pricing.tables import Json
-    from telemetry.measure.nvml_device import DeviceRow
-    from telemetry.measure.nvml_processes import Holder
-    from telemetry.recording.recording import GpuIdentity
+from telemetry.recording.recording import GPU_USERS, JOB_GPUS, GpuIdentity
 
 CUDA, ORDER, TOOLKIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"
 _BY_BUS = "PCI_BUS_ID"  # as the driver's own indices are ordered

@@ -7,19 +7,12 @@ sampled in a thread beside the ticks, because each call blocks.
 Calls, identifiers and units: NVIDIA's NVML API reference, "GPM".
 """
 
-from __future__ import annotations
-
 import math
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from telemetry.measure.driver import CodeVerdict, code_of, failures, verdict
+from telemetry.measure.driver import CodeVerdict, Handle, Nvml, code_of, failures, verdict
 from telemetry.recording.recording import COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from telemetry.measure.driver import Handle, Nvml
 
 # What a sample reads is refreshed about every 100 ms; the reference asks for more than that between
 # two samples.

@@ -4,30 +4,29 @@ Calls and units: NVIDIA's NVML API reference. Where two calls give the same, the
 first; the next is tried when the device or the driver does not have it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from telemetry.measure.capture_file import Pace
-from telemetry.measure.driver import LACKING, LOST, Code, CodeVerdict, code_of, failures, verdict
-from telemetry.measure.nvml_counters import LEAST_S, OF_ALL, Gpm
-from telemetry.measure.nvml_processes import ProcessUtilisation
+from telemetry.measure.capture_file import Notes, Pace
+from telemetry.measure.driver import (
+    LACKING,
+    LOST,
+    Code,
+    CodeVerdict,
+    Handle,
+    Nvml,
+    code_of,
+    failures,
+    verdict,
+)
+from telemetry.measure.nvml_counters import LEAST_S, OF_ALL, Gpm, PcieThread
+from telemetry.measure.nvml_processes import Holder, ProcessMemory, ProcessUtilisation
 from telemetry.readers.units import GIB, MIB, THROTTLE_BITS
+from telemetry.recording.recording import GpuIdentity
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+Way = Callable[[Nvml, Handle], dict[str, float]]
 
-    from telemetry.measure.capture_file import Notes
-    from telemetry.measure.driver import Handle, Nvml
-    from telemetry.measure.nvml_counters import PcieThread
-    from telemetry.measure.nvml_processes import Holder, ProcessMemory
-    from telemetry.recording.recording import GpuIdentity
-
-if TYPE_CHECKING:
-    # (pynvml, device handle) -> columns of samples
-    Way = Callable[[Nvml, Handle], dict[str, float]]
 
 KIB_PER_MIB = 1024
 _ALL_LINKS = 0xFFFF_FFFF  # nvmlFieldValue_t.scopeId: the sum over a device's links
@@ -222,10 +221,10 @@ class Device:
         nvml: Nvml,
         identity: GpuIdentity,
         handle: Handle,
-        shared: Shared,
+        shared: "Shared",
         *,
         split: bool = False,
-        of: Device | None = None,
+        of: "Device | None" = None,
         instance: int | None = None,
     ) -> None:
         self.identity, self.handle, self.lost = identity, handle, False

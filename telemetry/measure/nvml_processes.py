@@ -1,19 +1,12 @@
 """The processes on a device, as the driver lists them: what memory and time the job takes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from telemetry.measure.driver import Code, CodeVerdict, code_of, failures, verdict
+from telemetry.measure.capture_file import Notes
+from telemetry.measure.driver import Code, CodeVerdict, Handle, Nvml, code_of, failures, verdict
 from telemetry.readers.units import GIB
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from telemetry.measure.capture_file import Notes
-    from telemetry.measure.driver import Handle, Nvml
 
 # Kinds of processes, and the calls that list them, the newest first. A process may be of two kinds:
 # clients of MPS and its server are listed as computing, too (seen on an H200, driver 580).

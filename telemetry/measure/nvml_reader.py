@@ -6,30 +6,23 @@ that a device or a driver does not have is dropped after its first answer and na
 one that failed is tried again, and a device that is lost ends alone.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import tomllib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.resources import files
 from itertools import combinations
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 from pricing.errors import InputError
 from telemetry.measure.capture_file import Notes
-from telemetry.measure.driver import LACKING, LOST, Code, failures
+from telemetry.measure.driver import LACKING, LOST, Code, Handle, Nvml, failures
 from telemetry.measure.nvml_counters import PcieThread
 from telemetry.measure.nvml_device import Device, DeviceRow, Shared
 from telemetry.measure.nvml_processes import ProcessMemory
 from telemetry.readers.units import GIB
 from telemetry.recording.recording import GpuIdentity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from types import TracebackType
-    from typing import Self
-
-    from telemetry.measure.driver import Handle, Nvml
 
 # "NVIDIA H100 80GB HBM3 MIG 1g.10gb", and "... MIG 1c.3g.40gb" where a compute instance is a part
 _MIG_NAME = re.compile(r"\bMIG\s+(\S+)\s*$")

@@ -5,8 +5,6 @@ moments. What was going on at a moment (a step, an evaluation, a stall) the even
 tell, a little later. Without the probe nothing is known of that, and places are all there is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -17,16 +15,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pricing.tables import Json
 from telemetry.recording.places import LOCK, NOT_WAITING, OUTSIDE, WAITING_FOR_LOCK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pricing.tables import Json
 
 RATE = 10  # looks a second
 _FIRST_RUN_S, _RUN_GROWTH, _LONGEST_RUN_S = 2.0, 1.5, 60.0

@@ -3,21 +3,16 @@
 Also which of them the probe did not reach, and whether they are in our PID namespace.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from telemetry.readers.units import GIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 FIRST = "pid:[4026531836]"  # of the system itself: PROC_PID_INIT_INO, include/linux/proc_ns.h
 

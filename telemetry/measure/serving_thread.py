@@ -1,22 +1,16 @@
 """The metrics pages of inference servers, read in threads beside the measurement."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 import time
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
 from pricing.errors import InputError
+from pricing.tables import Json
 from telemetry.serving_metrics import ServingTally, page_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pricing.tables import Json
 
 _EVERY_S = 1.0
 _PATIENCE_S = 2.0

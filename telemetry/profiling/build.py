@@ -1,14 +1,14 @@
 """Turns the samples of one job into its profile."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK, device_of
@@ -21,6 +21,7 @@ from planner.profile.model import (
     Phase,
     Profile,
     Provenance,
+    Source,
     Statistics,
     Step,
     UseByHour,
@@ -45,6 +46,7 @@ from telemetry.profiling.steps import (
 )
 from telemetry.profiling.window import (
     ActiveWindow,
+    Columns,
     Points,
     Span,
     by_gpu,
@@ -57,20 +59,10 @@ from telemetry.profiling.window import (
     use_by_hour,
     window_over,
 )
+from telemetry.readers.hints import Hints
 from telemetry.readers.payload import stem
 from telemetry.recording.observed import Observed
-from telemetry.recording.recording import JobLabels, Served
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from planner.profile.model import Source
-    from telemetry.profiling.window import Columns
-    from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import JobLabels, Recording, Served
 
 _TIME, _GPU, _UTIL = "t_s", "gpu", "util.kernel_time"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"

@@ -1,11 +1,10 @@
 """What is odd about a recording and must be said, because it changes what a plan may conclude."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
@@ -13,16 +12,15 @@ from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.profiling.window import GAP_INTERVALS, durations, main_times, usual_interval
-from telemetry.recording.recording import JOB, TIME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.profiling.window import ActiveWindow, Columns
-    from telemetry.recording.recording import GpuIdentity, Recording
+from telemetry.profiling.window import (
+    GAP_INTERVALS,
+    ActiveWindow,
+    Columns,
+    durations,
+    main_times,
+    usual_interval,
+)
+from telemetry.recording.recording import JOB, TIME, GpuIdentity, Recording
 
 _NO_GPU = (
     "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "

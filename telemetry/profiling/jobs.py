@@ -1,26 +1,19 @@
 """Says which readings belong to which job, and has each job's profile built."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.profile.model import Profile
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.profiling.build import build
 from telemetry.profiling.machines import host_name
 from telemetry.profiling.merge import ANY_JOB, merge
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, boards_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from planner.profile.model import Profile
-    from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import Recording
+from telemetry.readers.hints import Hints
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, boards_of
 
 
 def all_profiles(

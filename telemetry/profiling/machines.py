@@ -1,27 +1,20 @@
 """Tells machines and devices apart: two nodes whose logs name GPUs by index are never one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from planner.profile.model import Source
 from pricing.errors import InputError
-from telemetry.recording.recording import GPU, TIME, GpuIdentity
+from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from planner.profile.model import Source
-    from telemetry.recording.recording import Recording
-
-    Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +25,13 @@ class Different:
     t_s: NDArray[np.float64]
 
     @classmethod
-    def of(cls, hashes: NDArray[np.uint64], t_s: NDArray[np.float64]) -> Different:
+    def of(cls, hashes: NDArray[np.uint64], t_s: NDArray[np.float64]) -> "Different":
         """Return the rows with a number and a time each, repeated ones once."""
         once, firsts = np.unique(hashes, return_index=True)
         return cls(once, np.sort(t_s[firsts]))
 
     @classmethod
-    def none(cls) -> Different:
+    def none(cls) -> "Different":
         """Return a log without rows."""
         return cls(np.empty(0, dtype=np.uint64), np.empty(0))
 
@@ -105,7 +98,7 @@ class LoggedRows:
         return any(not named(gpu) for gpu in self.gpus)
 
     @property
-    def kind(self) -> _Kind:
+    def kind(self) -> "_Kind":
         """What decides whether it can contradict another one."""
         return _Kind(
             str(self.source.format),
@@ -209,7 +202,7 @@ class _Kind:
     indices: frozenset[int | None]
     unnamed: bool
 
-    def compared_by(self, second: _Kind) -> Slots | None:
+    def compared_by(self, second: "_Kind") -> Slots | None:
         """Return the slots by which rows are compared; None where the two do not meet."""
         columns = self.columns & second.columns
         rivals = self.form == second.form and columns and self.indices & second.indices

@@ -1,18 +1,17 @@
 """Brings recordings of one job together: one clock, one key per device, its hardware."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
-from planner.profile.model import Hardware
+from planner.profile.model import GpuReadings, Hardware
 from pricing import hardware
 from pricing.message import Message
 from telemetry.profiling.machines import (
@@ -23,6 +22,7 @@ from telemetry.profiling.machines import (
     machines_of,
     placed,
 )
+from telemetry.readers.hints import Hints
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import (
     COUNTERS,
@@ -35,15 +35,6 @@ from telemetry.recording.recording import (
     RunSettings,
     boards_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from planner.profile.model import GpuReadings
-    from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import GpuIdentity
 
 ANY_JOB = "*"
 _KEPT_COUNTERS = ("counter.energy_j",)

@@ -8,27 +8,18 @@ a minute: libraries load faster than that. What follows the last step is teardow
 end of a recording in which the kernels of several GPUs only spin.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.model import Phase
-from telemetry.profiling.window import by_gpu, columns_of, durations, main_times
+from telemetry.profiling.window import Columns, by_gpu, columns_of, durations, main_times
 from telemetry.recording.observed import STEP_COLUMNS, Observed, Pause
-from telemetry.recording.recording import GPU, TIME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from telemetry.profiling.window import Columns
-    from telemetry.recording.recording import Recording
+from telemetry.recording.recording import GPU, TIME, Recording
 
 _BUSY_FRACTION = 0.05
 _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0

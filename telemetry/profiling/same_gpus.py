@@ -1,28 +1,20 @@
 """Says which files are of the same GPUs: by uuid, host and index, else by their readings."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pricing import hardware
 from pricing.errors import InputError
-from telemetry.profiling.machines import Different, host_name, touch
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from telemetry.profiling.machines import LoggedRows
-    from telemetry.recording.recording import GpuIdentity
+from telemetry.profiling.machines import Different, LoggedRows, host_name, touch
+from telemetry.recording.recording import GpuIdentity
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
 # larger one plus this much: they sample at other moments.

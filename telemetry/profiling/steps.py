@@ -1,23 +1,16 @@
 """From the steps that the probe saw, and what servers told, to the profile's step and work."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.model import Rank, Stalls, Step, Wait, Work
 from telemetry.profiling.window import ActiveWindow
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from telemetry.recording.observed import Observed, RankSeen, StepTimes
-    from telemetry.recording.recording import Served
+from telemetry.recording.observed import Observed, RankSeen, StepTimes
+from telemetry.recording.recording import Served
 
 _FEWEST_ROWS = 2
 _FEWEST_READINGS = 2

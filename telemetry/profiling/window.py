@@ -1,23 +1,17 @@
 """Statistics weighted by time, over the part of a recording in which the job ran."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.model import Statistics, UseByHour
 from pricing.message import Message
 from telemetry.recording.recording import GPU, JOB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 GAP_INTERVALS = 3.0
@@ -232,7 +226,7 @@ class ActiveWindow:
         return np.asarray((t_s >= first) & (t_s <= last))
 
 
-def window_over(spans: Sequence[Span], *, active: bool = False) -> ActiveWindow:
+def window_over(spans: "Sequence[Span]", *, active: bool = False) -> ActiveWindow:
     """Return the window from the first to the last busy sample of any GPU.
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never

@@ -1,21 +1,13 @@
 """Finds the zone of a log whose times have none, by a source of the same GPUs whose times do."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from telemetry.profiling.same_gpus import SAME_MEAN_PLUS, fit, has_same_mean
+from telemetry.profiling.same_gpus import SAME_MEAN_PLUS, FileReadings, fit, has_same_mean
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.profiling.same_gpus import FileReadings
-
-    _Minutes = tuple[NDArray[np.int64], NDArray[np.float64]]
+_Minutes = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _QUARTER_MIN, _MOST_QUARTERS = 15, 56  # zones are up to 14 hours from UTC
 _FEWEST_MIN = 20

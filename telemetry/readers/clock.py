@@ -1,18 +1,12 @@
 """Timestamps of text sources: from the spellings in use to seconds since 1970 UTC."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import tzinfo
 
 import numpy as np
 import pandas as pd
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _SMI_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+$")

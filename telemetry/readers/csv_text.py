@@ -25,7 +25,7 @@ from telemetry.readers.column_names import (
     meanings,
 )
 from telemetry.readers.health import kind_of
-from telemetry.readers.units import SCALES, THROTTLE_BITS, spelled
+from telemetry.readers.units import SCALES, THROTTLE_BITS, Meaning, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.readers.units import Meaning
 
 _HEADER_WITHIN = 5000
 _WORD = ["word"]

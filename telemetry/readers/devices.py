@@ -1,32 +1,23 @@
 """Rows of texts, each of one device at one instant, to a recording by a table of names."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from telemetry.readers import clock
+from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import BITMASK, FLAG, meaning, names_of
-from telemetry.readers.csv_text import numbers, throttled
-from telemetry.readers.recording_builder import real_uuid
-from telemetry.readers.units import first_measure
+from telemetry.readers.csv_text import Numbers, numbers, throttled
+from telemetry.readers.hints import Hints
+from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
+from telemetry.readers.units import Meaning, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.clock import SourceClock
-    from telemetry.readers.csv_text import Numbers
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
-    from telemetry.readers.units import Meaning
 
 _MEMORY = "memory.total"
 _THROTTLE = "throttle.fraction"
@@ -149,7 +140,7 @@ def readings(
     return merged
 
 
-def _compact(cells: Numbers) -> pd.Categorical[float]:
+def _compact(cells: Numbers) -> "pd.Categorical[float]":
     """Return numbers that repeat each other in a tenth of the memory, as categories in order."""
     values, places = np.unique(cells.scaled, return_inverse=True)
     places = np.where(np.isfinite(cells.scaled), places, -1)

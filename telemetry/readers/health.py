@@ -1,19 +1,14 @@
 """What a log says of the health of a GPU: errors of its memory, its link, its power limit."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from planner.profile.kinds import HARDWARE_XIDS
 from planner.profile.model import Health
 from telemetry.readers.column_names import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 XID, MEMORY, _REMAP = "xid", "memory errors", "remap failure"
 _WIDTH, _WIDTH_MOST = "lanes", "lanes at most"

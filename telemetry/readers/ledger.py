@@ -1,22 +1,16 @@
 """What became of every name in a source: understood, known and not needed, or not understood."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from planner.profile.model import Column
 from pricing.listing import counted, listed
 from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
 from telemetry.readers.health import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from telemetry.readers.hints import Hints
+from telemetry.readers.hints import Hints
 
 _SHOWN = 4
 # Of a scrape with metrics of a whole machine, those are named that may be of a GPU.

@@ -1,13 +1,13 @@
 """A recording being made: figures of the source, rows left out, and checks no reader may skip."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Health, Source
@@ -15,6 +15,7 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.readers.csv_text import MOST
 from telemetry.readers.ledger import Ledger
+from telemetry.readers.payload import Payload
 from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import (
     GPU,
@@ -25,12 +26,6 @@ from telemetry.recording.recording import (
     Recording,
     boards_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from telemetry.readers.payload import Payload
 
 # Above 1 by rounding or by MIG instances measured a little apart: clamped. Beyond: not a fraction.
 _NEARLY_ONE = 1.1

@@ -1,13 +1,13 @@
 """Labelled time series, as Prometheus keeps them, to a recording."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from telemetry.readers import clock, health
@@ -23,21 +23,13 @@ from telemetry.readers.column_names import (
     metrics,
 )
 from telemetry.readers.csv_text import MOST, THROTTLE_MOST
+from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
-from telemetry.readers.units import THROTTLE_BITS, first_measure
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
+from telemetry.readers.units import THROTTLE_BITS, Meaning, first_measure
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, Served
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.units import Meaning
-    from telemetry.recording.recording import Served
-
-    _SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
+_SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10

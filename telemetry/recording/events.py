@@ -3,13 +3,11 @@
 What became of the actions of a recipe, and settings that were tried in turns, are among them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -24,9 +22,6 @@ from telemetry.recording.observed import (
     of_line,
 )
 from telemetry.recording.places import Seen, places
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Event = Mapping[str, Any]
 

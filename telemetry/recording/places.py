@@ -11,18 +11,14 @@ Lines `by: outside` come from py-spy, which needs no lock of the interpreter. Th
 inside: it sees the types of objects, but Python code only where that lets go of the lock.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 OUTSIDE, LOCK = "outside", "lock"  # who looked: py-spy; the sampler, for waits for the lock
 WAITING_FOR_LOCK, NOT_WAITING = "=lock", "=free"

@@ -21,14 +21,13 @@ import os
 import signal
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import LockType, allocate_lock, get_ident, start_new_thread
 from threading import main_thread
 from time import perf_counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import dis
-    from _thread import LockType
     from types import CodeType, FrameType
     from typing import Callable, Mapping, TypeVar
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 import time
 from math import floor, log2
 
-from .events import wall
+from .events import Events, wall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import SupportsFloat, TypeVar
 
-    from .events import Events
     from .stacks import Samples
     from .steps import Loader
 

@@ -9,19 +9,17 @@ behind.
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from ..hooks.circumstances import root_of
-from .recipe import APPLIED, LEFT
+from .recipe import APPLIED, LEFT, Recipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from typing import Callable
 
     from ..foreign import Foreign
-    from .recipe import Recipe
 
 AMP, COMPILE, LAYOUT = "mixed-precision", "compile", "channels-last"
 FUSED, TF32 = "fused-optimizer", "tf32"

@@ -31,7 +31,7 @@ from .feed import (
     WORKERS,
     Feed,
 )
-from .recipe import APPLIED, LEFT
+from .recipe import APPLIED, LEFT, Recipe
 from .workers import WatchedSet, in_forked_child
 
 TYPE_CHECKING = False
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from ..foreign import Foreign
     from ..process import Probe
-    from .recipe import Recipe
 
 
 # They make a program's loader anew and pass every setting, also those that the program left alone.

@@ -18,14 +18,13 @@ import re
 import sys
 from statistics import mean, stdev
 
-from ..process import APPLY
+from ..process import APPLY, Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..events import Events
-    from ..process import Probe
 
 
 APPLIED, LEFT = "applied", "left"
