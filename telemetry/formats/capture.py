@@ -53,7 +53,6 @@ _FOLDED = (
     "a long measurement: its first and its last readings are kept one by one, those between as "
     "distributions over stretches of time."
 )
-_FACTS = ("cpu_cores", "ram_gib")
 
 
 @dataclass(slots=True)
@@ -73,13 +72,12 @@ class _Lines:
     damaged: int = 0
 
 
-def read_capture(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_capture(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return what a capture holds.
 
     Raises:
         InputError: it is not a capture, is of another version, or holds no reading.
     """
-    del hints
     builder.is_capture = True
     lines = _sorted_lines(builder.payload.data)
     if lines.begin.get("capture") != CAPTURE_SCHEMA:
@@ -232,20 +230,14 @@ def _floats() -> "array[float]":
 
 
 def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...]) -> Observed:
-    steps = together(lines.events)
-    machine: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
-    return Observed(
+    return replace(
+        together(lines.events),
         name=facts.get("job"),
-        steps=steps.frame,
-        step_count=steps.count,
-        items=steps.items,
-        pauses=steps.pauses,
-        notes=steps.notes,
+        cpu_cores=facts.get("cpu_cores"),
+        ram_gib=facts.get("ram_gib"),
         identity=_machine_identity(facts),
         interconnect=_interconnect(facts, gpus),
         run=_run(lines),
-        **machine,
-        **steps.facts,
     )
 
 

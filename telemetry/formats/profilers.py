@@ -22,7 +22,7 @@ from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import mappings_in, text_of, whole_of
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import GIB
-from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen, add_up, of_line
+from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line, rank_of
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 
@@ -162,7 +162,7 @@ class _Trace:
     last_s: float = -np.inf
 
 
-def read_kineto(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_kineto(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return busy shares over time, and the steps, of a trace; the events are streamed.
 
     A GPU is busy while a kernel, copy or fill runs on it. Steps are the `ProfilerStep#N` of the
@@ -172,7 +172,6 @@ def read_kineto(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: it holds neither work of a GPU nor a step.
     """
-    del hints
     payload, trace = builder.payload, _Trace()
     for event in _events(payload, builder):
         builder.rows_read += 1
@@ -290,19 +289,17 @@ def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
     about = _header(data, b'"distributedInfo"')
     rank = whole_of(about.get("rank")) if isinstance(about, dict) else None
     world = whole_of(about.get("world_size")) if isinstance(about, dict) else None
-    rank_steps = RankSeen(
-        rank=rank,
-        steps=len(timed),
-        mean_s=float(timed["step_s"].mean()),
-        data_wait_s=float(waits.mean()) if waits.notna().any() else None,
-    )
+    wait_s = float(waits.mean()) if waits.notna().any() else None
+    is_run = world is not None and world > 1
+    means = float(timed["step_s"].mean()), wait_s
+    ranks = (rank_of(rank, len(timed), *means),) if rank is not None and is_run else ()
     return Observed(
         framework="pytorch",
         counted_by="program",
         steps=steps,
         step_count=len(timed),
         step_times=add_up(of_line({"n": 1, "step_s": float(s)}) for s in timed["step_s"]),
-        ranks=(rank_steps,) if rank is not None and world is not None and world > 1 else (),
+        ranks=ranks,
     )
 
 
@@ -350,13 +347,12 @@ _AT_ONCE = 10_000
 _INSTRUCTIONS, _MOST_CALLS = 1_000_000, 5_000
 
 
-def read_nsys(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the busy share of each GPU over a report: `nsys export --type sqlite`.
 
     Raises:
         InputError: it is damaged, or holds no work of a GPU.
     """
-    del hints
     device_time = DeviceTime()
     try:
         with closing(sqlite3.connect(":memory:")) as database:

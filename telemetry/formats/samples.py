@@ -24,13 +24,12 @@ _DEVICE = re.compile(r"(?:(\d+)/)?(\d+)(?:/(\D*\d+[a-z].*))?")
 _ANSWER = "SELECT * FROM read_parquet(?) ORDER BY t_s, gpu"
 
 
-def read_samples(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_samples(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the samples beside a profile, `NAME.samples.parquet`: of every device and the host.
 
     Raises:
         InputError: the file is damaged, or has other columns.
     """
-    del hints
     frame = _frame(builder.payload)
     strange = sorted(set(frame.columns) - OURS)
     if strange or not {TIME, GPU} <= set(frame.columns):
@@ -113,13 +112,12 @@ _AS_IT_IS = ("t_s", "step", "n", "loss")  # the others are means over the row's 
 _MOST = 1e15
 
 
-def read_steps(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_steps(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the steps beside a profile, `NAME.steps.jsonl`; no reading of a device is among them.
 
     Raises:
         InputError: no step is in it.
     """
-    del hints
     lines = [line for line in builder.text.splitlines() if line.strip()]
     rows = [row for line in lines if (row := _row(line)) is not None]
     builder.rows_read += len(rows)

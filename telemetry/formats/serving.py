@@ -300,7 +300,7 @@ _P = {"mean": ("mean", "avg"), "p50": ("median", "p50"), "p95": ("p95",), "p99":
 _MS_A_S = 1000.0
 
 
-def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_benchmark(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the last result of `vllm bench` (serve, throughput, latency) or `bench_serving`.
 
     Names are those of vLLM 0.6 to 0.11 and SGLang 0.5; vLLM appends results to one file. The load
@@ -309,7 +309,6 @@ def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no result of a benchmark is in it, or its length is missing.
     """
-    del hints
     results = documents(builder)
     builder.rows_read += len(results)
     if len(results) > 1:
@@ -375,13 +374,12 @@ _GENAI = {
 }
 
 
-def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the figures of GenAI-Perf and AIPerf: their tables of latencies and of rates.
 
     Raises:
         InputError: no rate of requests or tokens is in it.
     """
-    del hints
     header: list[str] = []
     latencies: dict[str, Latency] = {}
     rates: dict[str, float] = {}

@@ -356,7 +356,7 @@ class _Jobstats(NamedTuple):
     gpus: list[tuple[GpuIdentity, float, float]]
 
 
-def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the recording of one job of Jobstats: `JS1:` and base64 of gzipped JSON, or the JSON.
 
     `Short` and `None` in place of the data say that nothing was stored.
@@ -364,7 +364,6 @@ def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: nothing was stored of it, or no GPU is in it.
     """
-    del hints
     job = _decoded(builder.text)
     if job is None or not job.gpus:
         raise builder.empty_error()

@@ -40,13 +40,12 @@ _MEGABYTE_COUNTERS = {"in": "disk_read_mib_s", "out": "disk_write_mib_s"}
 _BYTE_COUNTERS = {"recv": "net_rx_mib_s", "sent": "net_tx_mib_s"}
 
 
-def read_events(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_events(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the readings of an event stream: one JSON object a line, GPUs and CPU apart.
 
     Raises:
         InputError: no row is JSON, or none holds a reading.
     """
-    del hints
     rows = documents(builder)
     builder.rows_read += len(rows)
     return _events(builder, rows)
@@ -332,13 +331,12 @@ _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
 _HISTORY_KEYS = frozenset(("_step", "_runtime"))
 
 
-def read_log(builder: RecordingBuilder, hints: Hints) -> Recording:
+def read_log(builder: RecordingBuilder, _: Hints) -> Recording:
     """Return the system metrics of a run's own log; what is damaged is left out and counted.
 
     Raises:
         InputError: it holds no record that can be read, or no system metric.
     """
-    del hints
     rows: list[dict[str, object]] = []
     config: dict[str, object] = {}
     for record in _records(builder):

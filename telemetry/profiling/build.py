@@ -35,10 +35,8 @@ from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import HOST_WORKS, phases
 from telemetry.profiling.steps import (
-    ranks_of,
     server_of,
     step_of,
-    waits_of,
     window_of_steps,
     window_served,
     work_of,
@@ -156,6 +154,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     work = _work(merged, window, hints, rated_s)
     if work is None and own.is_complete and window.whole_s > 0:
         work = Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
+    observed = merged.observed or Observed()
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
         job=_job(merged, server, label, hints, readings.doubts),
@@ -165,11 +164,11 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
         step=_step(merged, window),
         phases=readings.phases,
         by_hour=readings.by_hour,
-        waits=waits_of(merged.observed),
-        ranks=ranks_of(merged.observed),
-        changes=merged.observed.changes if merged.observed else (),
-        trace=merged.observed.trace if merged.observed else None,
-        run=merged.observed.run if merged.observed else None,
+        waits=observed.places,
+        ranks=observed.ranks,
+        changes=observed.changes,
+        trace=observed.trace,
+        run=observed.run,
         gpus=readings.gpus,
         health=merged.health,
         host=host,
@@ -178,7 +177,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
             sources=merged.sources,
             notes=(
                 *merged.notes,
-                *(merged.observed.notes if merged.observed else ()),
+                *observed.notes,
                 *(server.notes if server else ()),
                 *notes,
                 *of_slices,

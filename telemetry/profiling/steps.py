@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.profile.model import Rank, Stalls, Step, Wait, Work
+from planner.profile.model import Stalls, Step, Work
 from telemetry.profiling.window import ActiveWindow
-from telemetry.recording.observed import Observed, RankSeen, StepTimes
+from telemetry.recording.observed import Observed, StepTimes
 from telemetry.recording.recording import Served
 
 _FEWEST_ROWS = 2
@@ -17,8 +17,6 @@ _FEWEST_READINGS = 2
 _DIGITS = 9
 # As in the probe (gpucost_probe/timing/steps.py): this much longer than usual, and this long.
 STALL_TIMES, STALL_S = 5.0, 0.5
-# What a rank does for itself; the rest is waiting for the device or for other ranks.
-_OWN = frozenset(("input", "host", "save", "network", "sleep", "thread"))
 
 
 def window_of_steps(
@@ -158,42 +156,6 @@ def _stalls(times: StepTimes) -> Stalls | None:
         total_s=_rounded(total_s),
         longest_s=_rounded(times.longest_s) if count else None,
         threshold_s=_rounded(threshold_s),
-    )
-
-
-def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
-    """Return the places in which the program was seen, most often first."""
-    watched = observed.places if observed is not None else ()
-    return tuple(
-        Wait(
-            place=wait.place or None,
-            doing=wait.doing,
-            phase=wait.phase,
-            time_fraction=wait.time_fraction,
-            low=wait.low,
-            high=wait.high,
-        )
-        for wait in watched
-    )
-
-
-def ranks_of(observed: Observed | None) -> tuple[Rank, ...]:
-    """Return the ranks of a distributed run, by number."""
-    return tuple(map(_rank, observed.ranks)) if observed is not None else ()
-
-
-def _rank(watched: RankSeen) -> Rank:
-    own = [wait for wait in watched.places if wait.doing in _OWN]
-    waited = watched.data_wait_s is not None and watched.mean_s
-    shares = [sum(wait.time_fraction for wait in own)] if watched.places else []
-    shares += [(watched.data_wait_s or 0.0) / (watched.mean_s or 1.0)] if waited else []
-    return Rank(
-        rank=watched.rank,
-        steps=watched.steps,
-        mean_s=_rounded(watched.mean_s),
-        data_wait_s=_rounded(watched.data_wait_s),
-        own_fraction=round(min(1.0, max(shares)), 4) if shares else None,
-        place=own[0].place if own else None,
     )
 
 

@@ -5,23 +5,25 @@ What became of the actions of a recipe, and settings that were tried in turns, a
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
+from planner.profile.model import Rank, Wait
 from planner.profile.trials import Change, TracedSteps, TraceRow, TurnsSeen
 from telemetry.recording.observed import (
     STEP_COLUMNS,
+    Observed,
     Pause,
-    RankSeen,
     StepTimes,
     add_up,
     of_line,
+    rank_of,
 )
-from telemetry.recording.places import Seen, places
+from telemetry.recording.places import places
 
 Event = Mapping[str, Any]
 
@@ -34,27 +36,6 @@ _ROUNDS = {"backward": "training", "batch": "inference_offline"}
 _ENDED_BY_USER = frozenset((0, -2, -15, 130, 143))  # SIGINT, SIGTERM, and as a shell says them
 _OUT_OF_MEMORY = {"gpu": "gpu-out-of-memory", "host": "host-out-of-memory"}
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEvents:
-    """What the events of all processes say together.
-
-    Attributes:
-        frame: rows of the pacing process (as `Observed.steps`), None where nothing stepped.
-        count: steps of the whole run.
-        items: items of all processes over those of the pacing one.
-        pauses: of the pacing process.
-        facts: fields of `Observed` that the events tell.
-        notes: what a reader should know.
-    """
-
-    frame: pd.DataFrame | None = None
-    count: int = 0
-    items: float = 1.0
-    pauses: tuple[Pause, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -92,7 +73,7 @@ class _Process:
         return self.by_kind[kind][-1] if self.by_kind[kind] else {}
 
 
-def together(events: Sequence[Event]) -> JobEvents:
+def together(events: Sequence[Event]) -> Observed:
     """Return what the events of a job's processes say together.
 
     Ranks of one distributed run count once: its steps are those of its leading rank, its items the
@@ -109,8 +90,12 @@ def together(events: Sequence[Event]) -> JobEvents:
     }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
-        facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}
-        return JobEvents(facts=facts, notes=(*notes, *_unseen(processes)))
+        return Observed(
+            **_facts(processes),
+            **ended,
+            places=_busiest_places(processes),
+            notes=(*notes, *_unseen(processes)),
+        )
     runs = _runs(stepping)
     leaders = [_leading(run) for run in runs]
     pacing = _pacing(leaders)
@@ -122,20 +107,18 @@ def together(events: Sequence[Event]) -> JobEvents:
         notes = (*notes, in_turn)
     own = sum(_items(process) for process in pacing)
     items = sum(_items(process) for process in stepping)
-    return JobEvents(
-        frame=_frame(pacing),
-        count=sum(_count(chain) for chain in leaders),
+    return Observed(
+        **_facts(pacing),
+        **ended,
+        kind=None if kind == "unknown" else kind,
+        counted_by=counted_by,
+        steps=_frame(pacing),
+        step_count=sum(_count(chain) for chain in leaders),
+        step_times=add_up(process.step_times for process in pacing),
         items=items / own if own else 1.0,
         pauses=_pauses(pacing) if counted_by != "batch" else (),
-        facts={
-            **({} if kind == "unknown" else {"kind": kind}),
-            **_facts(pacing),
-            **ended,
-            "counted_by": counted_by,
-            "step_times": add_up(process.step_times for process in pacing),
-            "places": _places(pacing),
-            "ranks": _ranks(max(runs, key=lambda run: sum(map(_count_of, run)))),
-        },
+        places=_places(pacing),
+        ranks=_ranks(max(runs, key=_count)),
         notes=(*notes, *_said_of_steps(counted_by, pacing)),
     )
 
@@ -178,13 +161,13 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
     return {"ended": "failed"} if failed or errors else {}
 
 
-def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
+def _places(chain: Sequence[_Process]) -> tuple[Wait, ...]:
     """Return where processes that ran one after the other spent their time."""
     lines = [line for process in chain for line in process.by_kind["stacks"]]
     return places(lines, stepped=any(process.by_kind["step"] for process in chain))
 
 
-def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
+def _busiest_places(processes: Sequence[_Process]) -> tuple[Wait, ...]:
     """Return the places of the process that was watched longest: of a job that does not step."""
     looks = [
         sum(row[-1] for line in process.by_kind["stacks"] for row in line["seen"])
@@ -193,7 +176,7 @@ def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
     return _places([processes[looks.index(max(looks))]]) if processes else ()
 
 
-def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
+def _ranks(run: Sequence[_Process]) -> tuple[Rank, ...]:
     """Return each rank of a run on its own; a restarted rank is what its lives were together."""
     if any(process.rank is None for process in run):
         return ()
@@ -203,17 +186,12 @@ def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
     return tuple(_rank(rank, lives[rank]) for rank in sorted(lives))
 
 
-def _rank(rank: int, lives: Sequence[_Process]) -> RankSeen:
+def _rank(rank: int, lives: Sequence[_Process]) -> Rank:
     lines = [line for process in lives for line in process.steps[1:]]
     timed = [line for line in lines if line.get("step_s") is not None]
     waited = [line for line in timed if line.get("data_wait_s") is not None]
-    return RankSeen(
-        rank=rank,
-        steps=sum(process.count for process in lives),
-        mean_s=_mean(timed, "step_s"),
-        data_wait_s=_mean(waited, "data_wait_s"),
-        places=_places(lives),
-    )
+    means = _mean(timed, "step_s"), _mean(waited, "data_wait_s")
+    return rank_of(rank, _count(lives), *means, _places(lives))
 
 
 def _mean(lines: Sequence[Event], name: str) -> float | None:
@@ -279,10 +257,6 @@ def _leading(run: Sequence[_Process]) -> list[_Process]:
     for process in run:
         ranks[(process.rank or {}).get("rank")].append(process)
     return max(ranks.values(), key=_count)
-
-
-def _count_of(process: _Process) -> int:
-    return process.count
 
 
 def _count(chain: Sequence[_Process]) -> int:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
+from planner.profile.model import Rank
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
-    from planner.profile.model import Machine, Run
+    from planner.profile.model import Machine, Run, Wait
     from planner.profile.trials import Change, TracedSteps, TurnsSeen
-    from telemetry.recording.places import Seen
 
 # As the probe writes them (its timing/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
 BUCKETS = 16
@@ -139,23 +140,38 @@ class Pause:
         return self.start_s + max(self.length_s, self.over_s or 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankSeen:
-    """One rank of a distributed run.
+# What a rank does for itself; the rest is waiting for the device or for other ranks.
+_OWN = frozenset(("input", "host", "save", "network", "sleep", "thread"))
+_DIGITS = 9
 
-    Attributes:
-        rank: its number, None where the processes do not say.
+
+def rank_of(
+    rank: int,
+    steps: int,
+    mean_s: float | None,
+    data_wait_s: float | None,
+    places: Sequence[Wait] = (),
+) -> Rank:
+    """Return one rank of a distributed run.
+
+    Args:
+        rank: its number.
         steps: that it made.
-        mean_s: a whole step.
-        data_wait_s: of it waiting for input; None where unknown.
+        mean_s: a whole step, seconds.
+        data_wait_s: of it waiting for input, seconds; None where unknown.
         places: where its time went.
     """
-
-    rank: int | None
-    steps: int
-    mean_s: float | None
-    data_wait_s: float | None
-    places: tuple[Seen, ...] = ()
+    own = [wait for wait in places if wait.doing in _OWN]
+    shares = [sum(wait.time_fraction or 0.0 for wait in own)] if places else []
+    shares += [data_wait_s / mean_s] if data_wait_s is not None and mean_s else []
+    return Rank(
+        rank=rank,
+        steps=steps,
+        mean_s=None if mean_s is None else round(mean_s, _DIGITS),
+        data_wait_s=None if data_wait_s is None else round(data_wait_s, _DIGITS),
+        own_fraction=round(min(1.0, max(shares)), 4) if shares else None,
+        place=own[0].place if own else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +245,8 @@ class Observed:
     step_times: StepTimes = field(default_factory=StepTimes)
     items: float = 1.0
     pauses: tuple[Pause, ...] = ()
-    places: tuple[Seen, ...] = ()
-    ranks: tuple[RankSeen, ...] = ()
+    places: tuple[Wait, ...] = ()
+    ranks: tuple[Rank, ...] = ()
     changes: tuple[Change, ...] = ()
     turns: TurnsSeen | None = None
     trace: TracedSteps | None = None

@@ -15,10 +15,11 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
+
+from planner.profile.model import Wait
 
 OUTSIDE, LOCK = "outside", "lock"  # who looked: py-spy; the sampler, for waits for the lock
 WAITING_FOR_LOCK, NOT_WAITING = "=lock", "=free"
@@ -78,28 +79,6 @@ _Z = 1.645  # of a 90 % interval
 _LINE = re.compile(r"^(.*):(\d+)\)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A place in which the stepping thread was seen.
-
-    Attributes:
-        place: `function (file.py:line)`, the line in which it was seen most often; empty for the
-            sum of rare places.
-        doing: what it did there, as `kinds.WORK` names it.
-        phase: what went on, as `kinds.PHASES` names it; None where nothing stepped.
-        time_fraction: share of the time of the steps, evaluation and stalls included.
-        low: of the 90 % interval of that share, which so many looks allow.
-        high: its other end.
-    """
-
-    place: str
-    doing: str
-    phase: str | None
-    time_fraction: float
-    low: float | None = None
-    high: float | None = None
-
-
 def interval(share: float, looks: int) -> tuple[float, float]:
     """Return the 90 % interval of a share (Wilson, JASA 1927).
 
@@ -127,10 +106,11 @@ def _rows(lines: Iterable[Mapping[str, Any]], by: str | None) -> list[Row]:
     return rows
 
 
-def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, ...]:
+def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Wait, ...]:
     """Return the places of the lines `stacks` of a process, the most frequent first.
 
-    Lines of one function are one place. Empty below ten looks. What py-spy saw counts, where it
+    The line of a place is the one in which it was seen most often; rare places have none. Lines
+    of one function are one place. Empty below ten looks. What py-spy saw counts, where it
     saw enough; what a line of it called in C is then known from the looks inside at that line.
 
     Args:
@@ -161,8 +141,8 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
         number = max(sorted(within[key].items()), key=lambda item: item[1])[0]
         low, high = interval(n / total, total)
         frequent.append(
-            Seen(
-                place=f"{function}:{number})" if number else function,
+            Wait(
+                place=f"{function}:{number})" if number else function or None,
                 doing=doing,
                 phase=None if phase == "unstepped" else phase,
                 time_fraction=round(n / total, 4),
@@ -170,11 +150,11 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
                 high=round(high, 4),
             )
         )
-    frequent = [item for item in frequent[:_MOST] if item.time_fraction >= _LEAST]
+    frequent = [item for item in frequent[:_MOST] if (item.time_fraction or 0.0) >= _LEAST]
     return (*frequent, *_lock(_rows(lines, LOCK), stepped=stepped))
 
 
-def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Seen]:
+def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Wait]:
     """Yield the share of the time in which the main thread waits for the interpreter's lock.
 
     It stands beside the places: a line that waits is a place all the same.
@@ -184,8 +164,7 @@ def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Seen]:
     waiting = sum(n for owner, n in looks if owner == WAITING_FOR_LOCK)
     if total >= _FEWEST and waiting >= _LEAST * total:
         low, high = interval(waiting / total, total)
-        yield Seen(
-            place="",
+        yield Wait(
             doing="lock",
             phase="steady" if stepped else None,
             time_fraction=round(waiting / total, 4),

@@ -66,7 +66,7 @@ def test_the_event_becomes_a_table_of_shares() -> None:
     rows = [["operator", "aten::mm", 4, 0.06], ["idle", "before aten::mm", 2, 0.01]]
     event = {"event": "trace", "t_s": 1.0, "process": "1-1", "rows": rows}
     told = together([{**event, "steps": 2, "s": 0.1, "device": "cpu", "idle_s": 0.02}])
-    trace = told.facts["trace"]
+    trace = told.trace
     assert isinstance(trace, TracedSteps)
     assert trace.rows[0] == TraceRow(kind="operator", name="aten::mm", count=4, seconds=0.06)
     head, _, operator, idle = trace.table

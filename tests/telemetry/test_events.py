@@ -28,10 +28,10 @@ def _rank(process: str, rank: int, world: int = 2) -> dict[str, Any]:
 def test_one_process_gives_its_steps() -> None:
     """A single process: its rows, its count, its own items."""
     found = together(_run("a", 100.0, 5))
-    assert found.count == 5
+    assert found.step_count == 5
     assert found.items == 1.0
-    assert found.frame is not None
-    assert found.frame["t_s"].tolist() == pytest.approx([100.1, 100.2, 100.3, 100.4, 100.5])
+    assert found.steps is not None
+    assert found.steps["t_s"].tolist() == pytest.approx([100.1, 100.2, 100.3, 100.4, 100.5])
 
 
 def test_ranks_of_one_run_count_once_and_their_items_add_up() -> None:
@@ -43,7 +43,7 @@ def test_ranks_of_one_run_count_once_and_their_items_add_up() -> None:
         *_run("b", 100.0, 5, ppid=7),
     ]
     found = together(events)
-    assert (found.count, found.items) == (5, 2.0)
+    assert (found.step_count, found.items) == (5, 2.0)
 
 
 def test_a_restarted_rank_counts_all_its_lives() -> None:
@@ -54,24 +54,24 @@ def test_a_restarted_rank_counts_all_its_lives() -> None:
         for process, start, rank in lives
         for event in (_rank(process, rank), *_run(process, start, 3, ppid=7))
     ]
-    assert together(events).count == 6
+    assert together(events).step_count == 6
 
 
 def test_programs_one_after_the_other_add_up() -> None:
     """A shell script that trains twice has the steps of both, without a note."""
     found = together([*_run("a", 100.0, 3), *_run("b", 200.0, 4)])
-    assert found.count == 7
-    assert found.frame is not None
-    assert len(found.frame) == 7
+    assert found.step_count == 7
+    assert found.steps is not None
+    assert len(found.steps) == 7
     assert found.notes == ()
 
 
 def test_programs_side_by_side_are_told_apart() -> None:
     """Two independent trainings at once: the step times of the longer one, and a note."""
     found = together([*_run("a", 100.0, 3), *_run("b", 100.0, 30)])
-    assert found.count == 33
-    assert found.frame is not None
-    assert len(found.frame) == 30
+    assert found.step_count == 33
+    assert found.steps is not None
+    assert len(found.steps) == 30
     assert found.items == pytest.approx(33 / 30)
     assert "2 processes step independently" in found.notes[0]
 
@@ -93,7 +93,7 @@ def test_precision_is_what_the_heavy_operations_run_in(
 ) -> None:
     """Autocast decides where it is on, else the parameters' type, with TF32 where it is allowed."""
     events = [*_run("a", 100.0, 1), {"event": "precision", "process": "a", "t_s": 100.0, **event}]
-    assert together(events).facts.get("precision") == precision
+    assert together(events).precision == precision
 
 
 def test_facts_and_pauses_are_taken_over() -> None:
@@ -113,8 +113,8 @@ def test_facts_and_pauses_are_taken_over() -> None:
         "parallelism": "ddp",
         "parameters": 10,
     }
-    assert {name: found.facts.get(name) for name in stated} == stated
-    assert "precision" not in found.facts
+    assert {name: getattr(found, name) for name in stated} == stated
+    assert found.precision is None
 
 
 def test_pieces_of_one_pause_are_one() -> None:
@@ -137,15 +137,15 @@ def test_a_part_that_was_not_seen_is_left_out() -> None:
     events = _run("a", 100.0, 3)
     events[1] = {**events[1], "step_s": None, "data_wait_s": None}
     found = together(events)
-    assert found.frame is not None
-    assert found.frame["step_s"].isna().tolist() == [True, False, False]
+    assert found.steps is not None
+    assert found.steps["step_s"].isna().tolist() == [True, False, False]
 
 
 def test_without_steps_nothing_is_claimed() -> None:
     """Events without a step give no frame, no count and no kind of job."""
     found = together([{"event": "hello", "process": "a", "t_s": 1.0, "framework": "pytorch"}])
-    assert (found.frame, found.count) == (None, 0)
-    assert "kind" not in found.facts
+    assert (found.steps, found.step_count) == (None, 0)
+    assert found.kind is None
 
 
 def test_what_waits_for_the_loader_want_of_cores_is_that_of_the_training_one() -> None:
@@ -178,6 +178,6 @@ def test_what_waits_for_the_loader_want_of_cores_is_that_of_the_training_one() -
             "wanted_s": 2,
         },
     ]
-    facts = together([*_run("a", 100.0, 5), *told]).facts
-    assert (facts["loader_workers"], facts["reading_cores"]) == (0, 0.25)
-    assert "reading_cores" not in together([*_run("a", 100.0, 5), *told[:2]]).facts
+    found = together([*_run("a", 100.0, 5), *told])
+    assert (found.loader_workers, found.reading_cores) == (0, 0.25)
+    assert together([*_run("a", 100.0, 5), *told[:2]]).reading_cores is None

@@ -85,7 +85,7 @@ def test_a_restart_changes_the_first_step_only(
             if part
         ]
     kept = [length_s for life in lives for length_s in life[1:]]
-    times = together(events).facts["step_times"]
+    times = together(events).step_times
     assert times.n == len(kept)
     assert times.longest_s == max(kept, default=None)
 

@@ -187,7 +187,7 @@ ENDS: dict[str, tuple[list[dict[str, Any]], str | None]] = {
 def test_how_a_job_ended_is_known(name: str) -> None:
     """Memory that ran out is told from other errors; a kill counts where the job did not finish."""
     events, ended = ENDS[name]
-    assert together(events).facts.get("ended") == ended
+    assert together(events).ended == ended
 
 
 def test_a_job_that_memory_ended_is_told_so_first() -> None:
@@ -210,20 +210,20 @@ def test_the_better_rounds_count() -> None:
         for by in ("batch", "backward")
         for i in range(1, 4)
     ]
-    assert together(rounds).facts["counted_by"] == "backward"
-    assert together(rounds[:3]).facts["counted_by"] == "batch"
-    assert together(rounds[:3]).facts["kind"] == "inference_offline"
+    assert together(rounds).counted_by == "backward"
+    assert together(rounds[:3]).counted_by == "batch"
+    assert together(rounds[:3]).kind == "inference_offline"
     stepped = {**rounds[0], "event": "step"}
-    assert together([*rounds, stepped]).facts["counted_by"] == "optimizer"
+    assert together([*rounds, stepped]).counted_by == "optimizer"
 
 
 def test_steps_that_the_program_tells_are_no_proof_of_training() -> None:
     """`m.step()` counts what the program means by it; what kind of job it is stays unknown."""
     told = {"event": "by-hand", "process": "a", "t_s": 0.5}
     step = {"event": "step", "process": "a", "t_s": 1.0, "step": 1, "n": 1, "step_s": 0.1}
-    facts = together([told, step]).facts
-    assert facts["counted_by"] == "program"
-    assert "kind" not in facts
+    found = together([told, step])
+    assert found.counted_by == "program"
+    assert found.kind is None
 
 
 def test_ranks_are_told_one_by_one() -> None:
@@ -238,7 +238,7 @@ def test_ranks_are_told_one_by_one() -> None:
             | {"step_s": 0.1, "data_wait_s": wait_s, "items": 1, "loader": 1}
             for i in range(1, 5)
         ]
-    ranks = together(events).facts["ranks"]
+    ranks = together(events).ranks
     assert [(one.rank, one.steps) for one in ranks] == [(0, 4), (1, 4)]
     assert [one.data_wait_s for one in ranks] == pytest.approx([0.01, 0.08])
 
