@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +49,7 @@ def read(seconds: float, folder: str, pid: int) -> None:
         Subject,
     )
 
-    with NvmlReader() as reader:
+    with closing(NvmlReader()) as reader:
         start_s, spent_s, late_s, rows = time.monotonic(), time.process_time(), 0.0, 0
         for tick in range(round(seconds / EVERY_S)):
             due_s = start_s + tick * EVERY_S

@@ -1,6 +1,5 @@
 """Lists the files of a SOURCE that is a folder, and says of the others why they are left out."""
 
-import hashlib
 import os
 import re
 import stat
@@ -14,6 +13,7 @@ from pricing.errors import InputError
 from telemetry.formats.sniff import Format, UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import hash_of
 from telemetry.source_file import TelemetryFile, profiles_or_format
 
 # A folder of measurements holds hundreds of files, one of training data millions.
@@ -185,9 +185,8 @@ class Belonging:
 
 def _sha256(path: Path) -> str | None:
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
+        return hash_of(str(path))
+    except InputError:
         return None
 
 

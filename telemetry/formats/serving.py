@@ -393,7 +393,7 @@ def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
             row = dict(zip(header, numbers, strict=False))
             pairs = ((part, row.get(word)) for part, names in _P.items() for word in names)
             latency = {part: value for part, value in pairs if value is not None}
-            metric, _, unit = name.partition(" (")
+            metric, unit = name.partition(" (")[::2]
             if metric in _GENAI and latency:
                 scale = 1e-6 if unit == "ns)" else 1.0
                 latencies[_GENAI[metric]] = Latency.of({p: v * scale for p, v in latency.items()})

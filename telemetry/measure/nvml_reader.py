@@ -12,8 +12,6 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.resources import files
 from itertools import combinations
-from types import TracebackType
-from typing import Self
 
 from pricing.errors import InputError
 from telemetry.measure.capture_file import Notes
@@ -122,7 +120,7 @@ class GpuUnavailableError(InputError):
 
 
 class NvmlReader:
-    """The GPUs of this machine, read through NVML; a context manager.
+    """The GPUs of this machine, read through NVML.
 
     After a successful opening nothing raises: what fails is in `notes`.
 
@@ -188,19 +186,6 @@ class NvmlReader:
                 for part, part_handle, instance in parts
             ]
         self.identities: tuple[GpuIdentity, ...] = tuple(d.identity for d in self._devices)
-
-    def __enter__(self) -> Self:
-        """Return itself, open."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def close(self) -> None:
         """Let go of the driver."""

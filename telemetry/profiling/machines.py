@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -256,7 +255,7 @@ def _either(log: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
     )
 
 
-_T = TypeVar("_T")
+_TOLD = ("index", "uuid", "model", "memory_gib", "partition", "host")
 Devices = tuple[GpuIdentity, ...]
 """The devices of one recording."""
 
@@ -332,22 +331,10 @@ def identities(recordings: Sequence[Devices], names: Sequence[Mapping[str, str]]
     merged: dict[str, GpuIdentity] = {}
     for gpus, named_as in zip(recordings, names, strict=True):
         for gpu in gpus:
-            key = named_as[gpu.key]
-            before = merged.get(key, GpuIdentity(key=key))
-            merged[key] = GpuIdentity(
-                key=key,
-                index=_first(before.index, gpu.index),
-                uuid=_first(before.uuid, gpu.uuid),
-                model=_first(before.model, gpu.model),
-                memory_gib=_first(before.memory_gib, gpu.memory_gib),
-                partition=_first(before.partition, gpu.partition),
-                host=_first(before.host, gpu.host),
-            )
+            before = merged.setdefault(named_as[gpu.key], replace(gpu, key=named_as[gpu.key]))
+            missing = {f: getattr(gpu, f) for f in _TOLD if getattr(before, f) is None}
+            merged[before.key] = replace(before, **missing)
     return tuple(sorted(merged.values(), key=_order))
-
-
-def _first(first: _T | None, second: _T | None) -> _T | None:
-    return first if first is not None else second
 
 
 def _order(gpu: GpuIdentity) -> tuple[str, int, str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,11 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
+    configured = (r.settings for r in recordings if r.settings != RunSettings())
+
+    def first(name: str) -> Any:
+        return next((value for r in recordings if (value := getattr(r, name))), None)
+
     return Recording(
         samples=samples,
         host=pd.concat(hosts).sort_values(TIME, ignore_index=True) if hosts else None,
@@ -63,17 +69,11 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         local_time=any(recording.local_time for recording in recordings),
         mig=any(recording.mig for recording in recordings),
         active=all(recording.active for recording in recordings),
-        work=next((recording.work for recording in recordings if recording.work), None),
-        host_ram_gib=next(
-            (recording.host_ram_gib for recording in recordings if recording.host_ram_gib), None
-        ),
-        cpu_cores=next(
-            (recording.cpu_cores for recording in recordings if recording.cpu_cores), None
-        ),
-        observed=next((recording.observed for recording in recordings if recording.observed), None),
-        settings=next(
-            (r.settings for r in recordings if r.settings != RunSettings()), RunSettings()
-        ),
+        work=first("work"),
+        host_ram_gib=first("host_ram_gib"),
+        cpu_cores=first("cpu_cores"),
+        observed=first("observed"),
+        settings=next(configured, RunSettings()),
         served=tuple(load for recording in recordings for load in recording.served),
         labels={job: own for recording in recordings for job, own in recording.labels.items()},
         notes=tuple(notes),

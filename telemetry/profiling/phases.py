@@ -28,7 +28,7 @@ _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
 _SPINS, _SPINNING_POWER, _HANGS_S = 0.99, 0.4, 600.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
 HOST_WORKS = 0.25
-_LOADS = ("util.kernel_time", "util.sm_active")
+LOADS = ("util.kernel_time", "util.sm_active")
 _POWER = "power.board_w"
 _TIMED = ("evaluation", "checkpoint", "stall")
 _DIGITS = 6
@@ -62,20 +62,6 @@ def phases(merged: Recording) -> tuple[Phase, ...]:
     kinds = dict.fromkeys((*labels, *(pause.kind for pause in timed)))
     by_kind = (_phase(kind, ticks, labels, timed) for kind in kinds)
     return tuple(phase for phase in by_kind if phase.total_s)
-
-
-def labelled(
-    samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]] | None:
-    """Return when the phase was told, how long each reading stood, and the phase, by time.
-
-    None where neither load nor steps were recorded over time. Pauses that the probe timed are not
-    in it. Times are seconds on the clock of the samples, which are sorted by it.
-    """
-    ticks = _ticks(samples, host, observed)
-    if ticks is None:
-        return None
-    return ticks.t_s, ticks.stood_s, tuple(_labels(ticks, observed))
 
 
 def _ticks(
@@ -114,7 +100,7 @@ def _spins(
 
 
 def _load(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    return next((read for slot in _LOADS if (read := _read_of(rows, slot))), None)
+    return next((read for slot in LOADS if (read := _read_of(rows, slot))), None)
 
 
 def _read_of(rows: Columns, slot: str) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -236,7 +222,6 @@ def _starts(at: NDArray[np.bool_]) -> Iterator[int]:
 
 
 MOST_POINTS = 400
-LOADS = ("util.kernel_time", "util.sm_active")
 HOST_LOAD = "cpu_util"
 _SUMMED = tuple(name for name in STEP_COLUMNS if name not in {"t_s", "step", "n", "loss"})
 _PAUSES = ("evaluation", "checkpoint")
@@ -379,13 +364,13 @@ def _phases(
     edges: NDArray[np.float64],
 ) -> tuple[str | None, ...]:
     """Return the phase that most of each point was; a pause that was timed, where it is half."""
-    ticks = labelled(samples, host, observed)
+    ticks = _ticks(samples, host, observed)
     if ticks is None:
         return ()
-    t_s, stood_s, labels = ticks
-    kinds = sorted(set(labels))
-    names = np.array(labels, dtype=object)
-    spent = np.array([_within(t_s, stood_s, (names == kind) * 1.0, edges) for kind in kinds])
+    names = np.array(_labels(ticks, observed), dtype=object)
+    kinds = sorted(set(names))
+    own = ((names == kind) * 1.0 for kind in kinds)
+    spent = np.array([_within(ticks.t_s, ticks.stood_s, weights, edges) for weights in own])
     paused = np.array([_paused(observed, kind, edges) for kind in _PAUSES])
     at_work = spent.sum(axis=0)
     phases: list[str | None] = [

@@ -265,7 +265,8 @@ def test_the_stand_in_runs_by_the_clock_too(
     scenario = Scenario(devices={"0": a100()}, rows=trace, speed=1000.0)
     script = (
         "import time; from telemetry.measure.nvml_reader import NvmlReader\n"
-        "with NvmlReader() as r:\n"
+        "from contextlib import closing\n"
+        "with closing(NvmlReader()) as r:\n"
         "    (a,) = r.read(); time.sleep(0.2); (b,) = r.read(full=True)\n"
         "    a, b = a.values, b.values\n"
         "    joules, mib = (b[c] - a[c] for c in ('counter.energy_j', 'counter.pcie_rx_mib'))\n"

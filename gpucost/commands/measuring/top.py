@@ -7,7 +7,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -86,7 +86,7 @@ def command(
     if interval < _SHORTEST_S:
         raise InputError(f"--interval {interval}s: give at least {_SHORTEST_S}s.")
     offer = _offer(machine, metadata=not no_metadata)
-    with NvmlReader() as reader:
+    with closing(NvmlReader()) as reader:
         unsliced = [gpu for gpu in reader.identities if gpu.partition is None]
         hourly = price if price is not None else offer.usd_per_hour if offer else None
         count = max(len(unsliced), round(offer.gpu_count) if offer and price is None else 1)
