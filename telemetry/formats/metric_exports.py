@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, mapping_of, mappings_in
+from telemetry.readers.records import documents, mapping_of, mappings_in, number_of
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import ROLES
 from telemetry.recording.recording import Recording
@@ -122,7 +121,7 @@ def read_cloudwatch(builder: RecordingBuilder, hints: Hints) -> Recording:
     return series.recording(builder, members, hints)
 
 
-def _results(answer: Mapping[str, object]) -> Iterator[tuple[str, list[str], list[float]]]:
+def _results(answer: Mapping[str, object]) -> Iterator[tuple[str, list[str], list[float | None]]]:
     """Yield label, times and values of each result of either command."""
     for result in mappings_in(answer.get("MetricDataResults")):
         times, values = result.get("Timestamps"), result.get("Values")
@@ -130,12 +129,12 @@ def _results(answer: Mapping[str, object]) -> Iterator[tuple[str, list[str], lis
             # The id is what the caller called it: it may say what a label of theirs does not.
             label = str(result.get("Label") or "")
             text = label if _metric_in(label) else f"{result.get('Id') or ''} {label}"
-            yield text, [str(t) for t in times], [_number(v) for v in values]
+            yield text, [str(t) for t in times], [number_of(v) for v in values]
     points = answer.get("Datapoints")
     if isinstance(points, list):
         rows = mappings_in(points)
         times = [str(row.get("Timestamp")) for row in rows]
-        yield str(answer.get("Label") or ""), times, [_number(row.get("Average")) for row in rows]
+        yield str(answer.get("Label") or ""), times, [number_of(row.get("Average")) for row in rows]
 
 
 def _metric_in(text: str) -> str | None:
@@ -144,7 +143,7 @@ def _metric_in(text: str) -> str | None:
 
 
 def _cloudwatch_series(
-    label: str, times: list[str], values: list[float], hints: Hints
+    label: str, times: list[str], values: list[float | None], hints: Hints
 ) -> SampledSeries:
     metric = _metric_in(label)
     text = label.replace(metric, " ", 1) if metric else label
@@ -162,14 +161,9 @@ def _cloudwatch_series(
         name=metric or label,
         labels=labels,
         t_s=t_s[order],
-        readings=np.array(values[:count])[order],
+        readings=np.array(values[:count], dtype=float)[order],
         counter=False,
     )
-
-
-def _number(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(cast("float", value)) if is_number else float("nan")
 
 
 _MEASUREMENT = "_measurement"

@@ -3,10 +3,8 @@
 import json
 import re
 from collections.abc import Iterable
-from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pandas as pd
 
@@ -15,6 +13,7 @@ from telemetry.formats.stored_runs import HOST, OURS
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import number_of
 from telemetry.readers.series import no_samples
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -136,18 +135,14 @@ def _row(line: str) -> dict[str, float] | None:
         return None
     if not isinstance(item, dict):
         return None
-    row = {name: item[name] for name in STEP_COLUMNS if _is_number(item.get(name))}
+    numbers = {name: number_of(item.get(name)) for name in STEP_COLUMNS}
+    row = {name: n for name, n in numbers.items() if n is not None and abs(n) < _MOST}
     if "t_s" not in row:
         return None
-    n = float(row.setdefault("n", 1))
+    n = row.setdefault("n", 1.0)
     if n < 0:
         return None
-    return {name: float(v if name in _AS_IT_IS else v * n) for name, v in row.items()}
-
-
-def _is_number(value: Any) -> bool:  # noqa: ANN401 - of JSON
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and isfinite(value) and abs(value) < _MOST
+    return {name: v if name in _AS_IT_IS else v * n for name, v in row.items()}
 
 
 def _observed(rows: list[dict[str, float]]) -> Observed:

@@ -15,7 +15,14 @@ from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import csv_cells, documents, float_of, mapping_of, mappings_in
+from telemetry.readers.records import (
+    csv_cells,
+    documents,
+    float_of,
+    mapping_of,
+    mappings_in,
+    number_of,
+)
 from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import Recording, Served
 from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem
@@ -335,10 +342,7 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
         return mapping_of(figure.get("successful", figure))
 
     def latency(name: str, scale: float = 1.0) -> Latency | None:
-        figure = figures(name)
-        parts = {"mean": figure.get("mean"), **mapping_of(figure.get("percentiles"))}
-        measured = {p: v * scale for p in _P if isinstance(v := parts.get(p), int | float)}
-        return Latency.of(measured) if measured else None
+        return _latency_of({**figures(name), **mapping_of(figures(name).get("percentiles"))}, scale)
 
     rate, tokens = (
         _figure(figures(name), "mean")
@@ -391,12 +395,10 @@ def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
         elif name and cells:
             builder.rows_read += 1
             row = dict(zip(header, numbers, strict=False))
-            pairs = ((part, row.get(word)) for part, names in _P.items() for word in names)
-            latency = {part: value for part, value in pairs if value is not None}
             metric, unit = name.partition(" (")[::2]
-            if metric in _GENAI and latency:
-                scale = 1e-6 if unit == "ns)" else 1.0
-                latencies[_GENAI[metric]] = Latency.of({p: v * scale for p, v in latency.items()})
+            latency = _latency_of(row, 1e-6 if unit == "ns)" else 1.0)
+            if metric in _GENAI and latency is not None:
+                latencies[_GENAI[metric]] = latency
             elif (value := row.get("value", row.get("avg"))) is not None:
                 rates[metric] = value
     tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
@@ -435,11 +437,15 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
             prompt_tokens_per_s=_per(_figure(result, "total_input_tokens"), length),
             generated_tokens_per_s=_per(generated, length),
             failures_per_s=_per(failed, length),
-            first_token_ms=_percentiles(result, "ttft_ms") or _measured(_numbers(result, "ttfts")),
-            token_ms=_percentiles(result, "tpot_ms", "itl_ms"),
+            first_token_ms=_latency_of(result, form="{}_ttft_ms")
+            or _measured(_numbers(result.get("ttfts"))),
+            token_ms=_latency_of(result, form="{}_tpot_ms")
+            or _latency_of(result, form="{}_itl_ms"),
         ),
         requests_per_s=_per(answered, length),
-        latency_ms=_percentiles(result, "e2el_ms", "e2e_latency_ms") or _measured(_e2e_ms(result)),
+        latency_ms=_latency_of(result, form="{}_e2el_ms")
+        or _latency_of(result, form="{}_e2e_latency_ms")
+        or _measured(_e2e_ms(result)),
         unit="request" if generated is None else "token",
         done=answered if generated is None else generated,
         length_s=length,
@@ -466,7 +472,7 @@ def _throughput_run(result: Mapping[str, object]) -> Served | None:
 
 
 def _latency_run(result: Mapping[str, object]) -> Served | None:
-    latencies = _numbers(result, "latencies")
+    latencies = _numbers(result.get("latencies"))
     if not latencies or _figure(result, "avg_latency") is None:
         return None
     return Served(
@@ -486,31 +492,26 @@ def _framework(result: Mapping[str, object]) -> str:
     return next((name for name in ("sglang", "tgi", "lmdeploy") if name in server), "vllm")
 
 
-def _percentiles(result: Mapping[str, object], *endings: str) -> Latency | None:
-    """Return the percentiles that are told under a name such as `p99_ttft_ms`."""
-    for ending in endings:
-        percentiles = {
-            part: value
-            for part, names in _P.items()
-            for word in names
-            if (value := _figure(result, f"{word}_{ending}")) is not None
-        }
-        if any(percentiles.values()):
-            return Latency.of(percentiles)
-    return None
+def _latency_of(
+    result: Mapping[str, object], to_ms: float = 1.0, *, form: str = "{}"
+) -> Latency | None:
+    """Return mean and percentiles under names such as `p99` or, by a form, `p99_ttft_ms`."""
+    named = {
+        part: value * to_ms
+        for part, words in _P.items()
+        for word in words
+        if (value := _figure(result, form.format(word))) is not None
+    }
+    return Latency.of(named) if any(named.values()) else None
 
 
 def _e2e_ms(result: Mapping[str, object]) -> list[float]:
     """Return how long each request took: its first token, and the pauses between the others."""
-    pauses, firsts = result.get("itls"), _numbers(result, "ttfts")
+    pauses, firsts = result.get("itls"), _numbers(result.get("ttfts"))
     if not isinstance(pauses, list) or len(pauses) != len(firsts):
         return []
-    totals = [first + _sum(waits) for first, waits in zip(firsts, pauses, strict=True)]
+    totals = [first + sum(_numbers(waits)) for first, waits in zip(firsts, pauses, strict=True)]
     return [total for total in totals if total > 0]
-
-
-def _sum(values: object) -> float:
-    return sum(_plain(values)) if isinstance(values, list) else 0.0
 
 
 def _measured(seconds: Iterable[float]) -> Latency | None:
@@ -524,20 +525,15 @@ def _measured(seconds: Iterable[float]) -> Latency | None:
     return Latency.of({part: round(float(value), _DIGITS) for part, value in percentiles.items()})
 
 
-def _numbers(result: Mapping[str, object], name: str) -> list[float]:
-    values = result.get(name)
-    return _plain(values) if isinstance(values, list) else []
-
-
-def _plain(values: Iterable[object]) -> list[float]:
-    return [float(v) for v in values if isinstance(v, int | float) and np.isfinite(v)]
+def _numbers(values: object) -> list[float]:
+    """Return the numbers of a JSON array; none for anything else."""
+    listed = values if isinstance(values, list) else []
+    return [number for value in listed if (number := number_of(value)) is not None]
 
 
 def _figure(result: Mapping[str, object], name: str) -> float | None:
-    value = result.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if np.isfinite(value) and value >= 0 else None
+    value = number_of(result.get(name))
+    return value if value is not None and value >= 0 else None
 
 
 def _per(count: float | None, length_s: float) -> float | None:

@@ -27,7 +27,14 @@ from telemetry.readers import clock
 from telemetry.readers.column_names import cells_of
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, mapping_of, mappings_in, slurm_gpus, slurm_length_s
+from telemetry.readers.records import (
+    documents,
+    mapping_of,
+    mappings_in,
+    number_of,
+    slurm_gpus,
+    slurm_length_s,
+)
 from telemetry.readers.units import GIB
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels, Recording
 
@@ -381,7 +388,7 @@ def _decoded(text: str) -> _Jobstats | None:
     except (ValueError, OSError, EOFError, zlib.error, RecursionError):
         return None
     nodes = mapping_of(document).get("nodes")
-    length = _number(mapping_of(document).get("total_time"))
+    length = number_of(mapping_of(document).get("total_time"))
     if not isinstance(nodes, dict) or not length or length <= 0:
         return None
     gpus = (gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node))
@@ -411,18 +418,12 @@ def _gpus(host: str, node: object) -> Iterator[tuple[GpuIdentity, float, float]]
 
 
 def _by_index(values: object, scale: float) -> Mapping[int, float]:
-    numbers = {str(index): _number(value) for index, value in mapping_of(values).items()}
+    numbers = {str(index): number_of(value) for index, value in mapping_of(values).items()}
     return {
         int(index): value * scale
         for index, value in numbers.items()
         if index.isdecimal() and value is not None
     }
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        return None
-    return float(value)
 
 
 def _unpacked(text: str) -> bytes:

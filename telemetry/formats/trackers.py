@@ -14,7 +14,13 @@ from telemetry.readers import series
 from telemetry.readers.column_names import key_of, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, mapping_of, mappings_in, protobuf_fields
+from telemetry.readers.records import (
+    documents,
+    mapping_of,
+    mappings_in,
+    protobuf_fields,
+    protobuf_parts,
+)
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import SCALES
 from telemetry.recording.recording import TIME, Recording
@@ -255,18 +261,11 @@ def _events(builder: RecordingBuilder) -> Iterator[bytes]:
 
 def _scalars(event: bytes) -> Iterator[tuple[float, str, float]]:
     """Yield time, tag and value of each scalar of an event."""
-    t_s, summaries = None, []
-    for number, value in protobuf_fields(event):
-        if number == _WALL_TIME and isinstance(value, bytes):
-            (t_s,) = struct.unpack("<d", value)
-        elif number == _SUMMARY and isinstance(value, bytes):
-            summaries.append(value)
-    for summary in summaries:
-        for number, value in protobuf_fields(summary):
-            if number == _VALUE and isinstance(value, bytes) and t_s is not None:
-                tag, scalar = _scalar(value)
-                if tag and scalar is not None:
-                    yield t_s, tag, scalar
+    times = [struct.unpack("<d", time)[0] for time in protobuf_parts(event, _WALL_TIME)]
+    for value in protobuf_parts(event, _SUMMARY, _VALUE):
+        tag, scalar = _scalar(value)
+        if tag and scalar is not None and times:
+            yield times[-1], tag, scalar
 
 
 def _scalar(value: bytes) -> tuple[str, float | None]:

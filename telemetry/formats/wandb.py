@@ -22,7 +22,7 @@ from telemetry.readers.csv_text import MOST, csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording, timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, float_of, protobuf_fields
+from telemetry.readers.records import documents, float_of, protobuf_fields, protobuf_parts
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import MIB
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -326,9 +326,9 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
 _BLOCK, _FRAME = 32_768, 7
 _BROKEN, _FULL, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3, 4
 _HISTORY, _CONFIG, _STATS, _RUN, _CONFIG_OF_RUN, _UPDATE = 2, 5, 7, 17, 4, 1
-_STATS_TIME, _STATS_ITEM = 2, 3
+_STATS_TIME, _STATS_ITEM, _HISTORY_ITEM = 2, 3, 1
 _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
-_HISTORY_KEYS = frozenset(("_step", "_runtime"))
+_HISTORY_KEYS = ("_step", "_runtime")
 
 
 def read_log(builder: RecordingBuilder, _: Hints) -> Recording:
@@ -398,35 +398,17 @@ def _fragments(builder: RecordingBuilder) -> Iterator[tuple[int, bytes]]:
 
 def _row(record: bytes) -> dict[str, object]:
     """Return the figures of a record by key; empty for records of other kinds."""
-    row: dict[str, object] = {}
-    for field, value in protobuf_fields(record):
-        if field == _STATS and isinstance(value, bytes):
-            for inner, part in protobuf_fields(value):
-                if inner == _STATS_TIME and isinstance(part, bytes):
-                    row["_timestamp"] = _seconds(part)
-                elif inner == _STATS_ITEM and isinstance(part, bytes):
-                    row.update([_item(part)])
-        elif field == _HISTORY and isinstance(value, bytes):
-            items = [_item(part) for _, part in protobuf_fields(value) if isinstance(part, bytes)]
-            row.update(item for item in items if item[0] in _HISTORY_KEYS)
-    return row
+    row: dict[str, object] = dict(map(_item, protobuf_parts(record, _STATS, _STATS_ITEM)))
+    for time in protobuf_parts(record, _STATS, _STATS_TIME):
+        row["_timestamp"] = _seconds(time)
+    steps = dict(map(_item, protobuf_parts(record, _HISTORY, _HISTORY_ITEM)))
+    return row | {key: steps[key] for key in _HISTORY_KEYS if key in steps}
 
 
 def _config(record: bytes) -> dict[str, object]:
     """Return what a record says of the run's configuration."""
-    parts = [(field, part) for field, part in protobuf_fields(record) if isinstance(part, bytes)]
-    configs = [part for field, part in parts if field == _CONFIG]
-    configs += [
-        part
-        for field, run in parts
-        if field == _RUN
-        for inner, part in protobuf_fields(run)
-        if inner == _CONFIG_OF_RUN and isinstance(part, bytes)
-    ]
-    items = (item for config in configs for item in protobuf_fields(config))
-    return dict(
-        _item(part) for field, part in items if field == _UPDATE and isinstance(part, bytes)
-    )
+    updates = protobuf_parts(record, _CONFIG, _UPDATE)
+    return dict(map(_item, (*updates, *protobuf_parts(record, _RUN, _CONFIG_OF_RUN, _UPDATE))))
 
 
 def _item(data: bytes) -> tuple[str, object]:

@@ -56,7 +56,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     hosts = [recording.host for recording in recordings if recording.host is not None]
     configured = (r.settings for r in recordings if r.settings != RunSettings())
 
-    def first(name: str) -> Any:
+    def first(name: str) -> Any:  # noqa: ANN401 - of whichever type the field is
         return next((value for r in recordings if (value := getattr(r, name))), None)
 
     return Recording(

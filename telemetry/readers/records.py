@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
@@ -141,6 +142,15 @@ def float_of(value: object) -> float | None:
         return None
 
 
+def number_of(value: object) -> float | None:
+    """Return a number of JSON; None for anything else, booleans and what is not finite too."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
+    except OverflowError:
+        return None
+
+
 def whole_of(value: object) -> int | None:
     """Return a small whole number, as an index is one; None for anything else."""
     if isinstance(value, str):
@@ -219,6 +229,18 @@ def protobuf_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError("a field is longer than its message")
         yield key >> 3, data[at : at + length]
         at += length
+
+
+def protobuf_parts(data: bytes, *path: int) -> Iterator[bytes]:
+    """Yield the contents of every field that a path of numbers leads to, message by message.
+
+    Raises:
+        ValueError: as `protobuf_fields`, likewise IndexError.
+    """
+    number, *inner = path
+    for field, value in protobuf_fields(data):
+        if field == number and isinstance(value, bytes):
+            yield from protobuf_parts(value, *inner) if inner else (value,)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
