@@ -51,7 +51,7 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     Raises:
         InputError: there is none, or hardly any can be read.
     """
-    tables = [table for table in rows.tables if table.rows]
+    tables = [table for table in rows.tables.values() if table.rows]
     if not tables:
         raise InputError(
             f"{builder.name}: a header and no row under it, so nothing was measured. "

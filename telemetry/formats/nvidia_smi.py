@@ -81,16 +81,7 @@ def _parsed(text: str) -> Element | None:
 
 
 def _xml_row(element: Element, index: int, time: str | None) -> DeviceRow:
-    cells = dict(_xml_cells(element))
-    bus = element.get("id", "")
-    return DeviceRow(
-        device=f"bus {bus}" if bus else f"place {index}",
-        cells=cells,
-        index=index,
-        uuid=cells.get("uuid"),
-        model=cells.get("product_name"),
-        time=time,
-    )
+    return _query_row(element.get("id", ""), index, time, dict(_xml_cells(element)))
 
 
 def _xml_cells(element: Element) -> Iterator[tuple[str, str]]:
@@ -145,10 +136,10 @@ def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:
 
 def _query_row(bus: str, index: int, time: str | None, cells: _Cells) -> DeviceRow:
     return DeviceRow(
-        device=f"bus {bus}",
+        device=f"bus {bus}" if bus else f"place {index}",
         cells=cells,
         index=index,
-        uuid=cells.get("gpu_uuid"),
+        uuid=cells.get("uuid", cells.get("gpu_uuid")),
         model=cells.get("product_name"),
         time=time,
     )
@@ -187,7 +178,7 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     text = builder.text
     csv_rows = csv_text.split([text], hints)
-    if csv_rows is not None and any(table.rows for table in csv_rows.tables):
+    if csv_rows is not None and any(table.rows for table in csv_rows.tables.values()):
         csv_builder = RecordingBuilder(builder.payload, "nvidia-smi-csv")
         return csv_log.read_rows(csv_builder, csv_rows, hints)
     rows = list(_table_rows(text, builder))

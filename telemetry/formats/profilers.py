@@ -75,47 +75,50 @@ def _doubles() -> "array[float]":
 
 
 @dataclass(slots=True)
+class Spans:
+    """Stretches of time by begin and length, seconds, in any order."""
+
+    begins: "array[float]" = field(default_factory=_doubles)
+    lengths: "array[float]" = field(default_factory=_doubles)
+
+    def add(self, begin_s: float, length_s: float) -> None:
+        """Add a stretch."""
+        self.begins.append(begin_s)
+        self.lengths.append(length_s)
+
+    def covered(self) -> Covered:
+        """Return the union of all."""
+        return union(self.begins, self.lengths)
+
+
+@dataclass(slots=True)
 class DeviceTime:
-    """What ran on the devices; times in seconds.
+    """What ran on the devices.
 
     Attributes:
-        begins: by device, of everything that ran on it, likewise `lengths`.
-        exchange_begins: of what exchanged data between GPUs, of all devices, likewise the lengths.
-        compute_begins: of the other kernels.
+        devices: by device, everything that ran on it.
+        exchange: what exchanged data between GPUs, of all devices.
+        kernels: all kernels, those of exchanges too.
+        compute: the other kernels.
     """
 
-    begins: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_doubles))
-    lengths: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_doubles))
-    exchange_begins: "array[float]" = field(default_factory=_doubles)
-    exchange_lengths: "array[float]" = field(default_factory=_doubles)
-    compute_begins: "array[float]" = field(default_factory=_doubles)
-    compute_lengths: "array[float]" = field(default_factory=_doubles)
+    devices: dict[int, Spans] = field(default_factory=lambda: defaultdict(Spans))
+    exchange: Spans = field(default_factory=Spans)
+    kernels: Spans = field(default_factory=Spans)
+    compute: Spans = field(default_factory=Spans)
 
     def add(self, device: int, begin_s: float, length_s: float, kernel: str | None) -> None:
         """Add what ran; `kernel` is its name, None for copies and fills."""
-        self.begins[device].append(begin_s)
-        self.lengths[device].append(length_s)
+        self.devices[device].add(begin_s, length_s)
         if kernel is None:
             return
-        lowered = kernel.lower()
-        if "nccl" in lowered or "rccl" in lowered:
-            self.exchange_begins.append(begin_s)
-            self.exchange_lengths.append(length_s)
-        else:
-            self.compute_begins.append(begin_s)
-            self.compute_lengths.append(length_s)
+        is_exchange = any(word in kernel.lower() for word in ("nccl", "rccl"))
+        self.kernels.add(begin_s, length_s)
+        (self.exchange if is_exchange else self.compute).add(begin_s, length_s)
 
     def busy(self) -> dict[int, Covered]:
         """Return when each device was busy."""
-        return {d: union(self.begins[d], self.lengths[d]) for d in sorted(self.begins)}
-
-    def exchange(self) -> Covered:
-        """Return when data were exchanged between GPUs."""
-        return union(self.exchange_begins, self.exchange_lengths)
-
-    def compute(self) -> Covered:
-        """Return when other kernels ran."""
-        return union(self.compute_begins, self.compute_lengths)
+        return {device: spans.covered() for device, spans in sorted(self.devices.items())}
 
 
 def samples_of(
@@ -156,8 +159,8 @@ class _Trace:
 
     device: DeviceTime = field(default_factory=DeviceTime)
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
-    loader: list[tuple[float, float]] = field(default_factory=list)
-    optimizer: list[tuple[float, float]] = field(default_factory=list)
+    loader: Spans = field(default_factory=Spans)
+    optimizer: Spans = field(default_factory=Spans)
     first_s: float = np.inf
     last_s: float = -np.inf
 
@@ -176,7 +179,7 @@ def read_kineto(builder: RecordingBuilder, _: Hints) -> Recording:
     for event in _events(payload, builder):
         builder.rows_read += 1
         _take(event, trace)
-    if not trace.device.begins and not trace.steps:
+    if not trace.device.devices and not trace.steps:
         raise builder.empty_error()
     steps = _steps(trace)
     begin_s, end_s = (
@@ -232,9 +235,9 @@ def _take(event: dict[str, Any], trace: _Trace) -> None:
         if name.startswith(_STEP):
             trace.steps.setdefault(name, (begin_s, length_s))
         elif name.startswith(_LOADER):
-            trace.loader.append((begin_s, length_s))
+            trace.loader.add(begin_s, length_s)
         elif name.startswith(_OPTIMIZER):
-            trace.optimizer.append((begin_s, length_s))
+            trace.optimizer.add(begin_s, length_s)
 
 
 def _steps(trace: _Trace) -> pd.DataFrame | None:
@@ -244,16 +247,11 @@ def _steps(trace: _Trace) -> pd.DataFrame | None:
         return None
     begins = np.array([begin for begin, _ in spans])
     lengths = np.array([length for _, length in spans])
-    exchange, compute = trace.device.exchange(), trace.device.compute()
-    exposed = None
-    if trace.device.exchange_begins:
-        covered = union(
-            [*trace.device.exchange_begins, *trace.device.compute_begins],
-            [*trace.device.exchange_lengths, *trace.device.compute_lengths],
-        )
-        ends = begins + lengths
-        exposed = covered.within(begins, ends) - compute.within(begins, ends)
-        exposed = np.minimum(np.maximum(exposed, 0.0), exchange.within(begins, ends))
+    kernels, exchange, compute = (
+        spans.covered().within(begins, begins + lengths)
+        for spans in (trace.device.kernels, trace.device.exchange, trace.device.compute)
+    )
+    exposed = np.minimum(np.maximum(kernels - compute, 0.0), exchange)
     rows = pd.DataFrame(
         {
             **dict.fromkeys(STEP_COLUMNS, np.nan),
@@ -263,7 +261,7 @@ def _steps(trace: _Trace) -> pd.DataFrame | None:
             "step_s": lengths,
             "data_wait_s": _inside(trace.loader, begins, lengths),
             "optimizer_s": _inside(trace.optimizer, begins, lengths),
-            "comm_s": np.nan if exposed is None else exposed,
+            "comm_s": exposed if trace.device.exchange.begins else np.nan,
         }
     )
     begin = pd.DataFrame({**dict.fromkeys(rows.columns, np.nan), "t_s": begins[:1], "n": 0})
@@ -272,13 +270,11 @@ def _steps(trace: _Trace) -> pd.DataFrame | None:
 
 
 def _inside(
-    spans: list[tuple[float, float]], begins: NDArray[np.float64], lengths: NDArray[np.float64]
+    spans: Spans, begins: NDArray[np.float64], lengths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the time of each step in which spans ran; NaN where there are none at all."""
-    if not spans:
-        return np.full(len(begins), np.nan)
-    covered = union([begin for begin, _ in spans], [length for _, length in spans])
-    return covered.within(begins, begins + lengths)
+    inside = spans.covered().within(begins, begins + lengths)
+    return inside if spans.begins else np.full(len(begins), np.nan)
 
 
 def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
@@ -317,7 +313,7 @@ def _gpus(data: bytes, trace: _Trace) -> tuple[GpuIdentity, ...]:
             model=text_of(about.get(device, {}).get("name")),
             memory_gib=_gib(about.get(device, {}).get("totalGlobalMem")),
         )
-        for device in sorted(trace.device.begins)
+        for device in sorted(trace.device.devices)
     )
 
 
@@ -371,20 +367,15 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
             f"{builder.name}: the SQLite database is damaged or cut off ({error}), so nothing in "
             "it can be trusted. Run `nsys export --type sqlite` again."
         ) from None
-    if not device_time.begins:
+    if not device_time.devices:
         raise builder.empty_error()
-    begin_s = min(min(begins) for begins in device_time.begins.values())
-    end_s = max(
-        begin + length
-        for device in device_time.begins
-        for begin, length in zip(
-            device_time.begins[device], device_time.lengths[device], strict=True
-        )
-    )
+    busy = device_time.busy()
+    begin_s = min(float(covered.begins[0]) for covered in busy.values())
+    end_s = max(float(covered.ends[-1]) for covered in busy.values())
     builder.notes.append(
         "busy shares are from the first to the last work of a GPU; a profiler costs time itself."
     )
-    samples = samples_of(device_time.busy(), begin_s, max(end_s, begin_s + _NANO), builder)
+    samples = samples_of(busy, begin_s, max(end_s, begin_s + _NANO), builder)
     return builder.recording(samples, gpus, absolute=False)
 
 
@@ -450,6 +441,6 @@ def _nsys_gpus(
             model=name if isinstance(name, str) and name else None,
             memory_gib=total / GIB if isinstance(total, int) and total > 0 else None,
         )
-        for device in sorted(device_time.begins)
+        for device in sorted(device_time.devices)
         for name, total in [about.get(device, (None, None))]
     )

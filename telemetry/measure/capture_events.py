@@ -18,6 +18,8 @@ from math import floor, log2
 from pathlib import Path
 from typing import Any
 
+from telemetry.recording.places import most_frequent
+
 Event = dict[str, Any]
 
 HEAD, RECENT, AT_ONCE = 100, 400, 100
@@ -154,12 +156,7 @@ def _added_stacks(earlier: Event, later: Event) -> Event:
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     for *frame, n in [*earlier["seen"], *later["seen"]]:
         counts[tuple(frame)] += n
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    rows = [[*frame, n] for frame, n in ranked[:MOST_PLACES]]
-    folded: dict[tuple[str, ...], int] = defaultdict(int)
-    for (during, _, *doing), n in ranked[MOST_PLACES:]:
-        folded[during, "", *doing] += n
-    return {**earlier, **later, "seen": rows + [[*frame, n] for frame, n in sorted(folded.items())]}
+    return {**earlier, **later, "seen": most_frequent(counts, MOST_PLACES)}
 
 
 def _latest(_: Event, later: Event) -> Event:

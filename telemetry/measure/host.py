@@ -429,7 +429,7 @@ class HostReader:
         if spent_s / elapsed_s < _THREADS_FROM:
             self._threads = (-1, {})
             return {"cpu_busiest_core": min(1.0, spent_s / elapsed_s)}
-        (before_pid, before), now = self._threads, self._tree.threads_s(pid)
+        (before_pid, before), now = self._threads, self._tree.table.threads_s(pid)
         self._threads = (pid, now)
         grown = [s - before[tid] for tid, s in now.items() if tid in before]
         if pid != before_pid or not grown:

@@ -170,7 +170,7 @@ class JobDevices:
         # A process that has just ended, or begins another program, shows an empty environment: what
         # it may use is unknown, and not all.
         environments = {
-            pid: text for pid in self._tree.members if (text := self._tree.environment(pid))
+            pid: text for pid in self._tree.members if (text := self._tree.table.environment(pid))
         }
         allowed = [
             visible(

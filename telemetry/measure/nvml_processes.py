@@ -10,24 +10,8 @@ from telemetry.readers.units import GIB
 
 # Kinds of processes, and the calls that list them, the newest first. A process may be of two kinds:
 # clients of MPS and its server are listed as computing, too (seen on an H200, driver 580).
-_COMPUTE, _GRAPHICS, _MPS = "compute", "graphics", "mps"
-_LISTS = (
-    (
-        _COMPUTE,
-        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
-    ),
-    (
-        _GRAPHICS,
-        ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
-    ),
-    (
-        _MPS,
-        (
-            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
-            "nvmlDeviceGetMPSComputeRunningProcesses_v2",
-        ),
-    ),
-)
+_COMPUTE, _GRAPHICS, _MPS = "Compute", "Graphics", "MPSCompute"
+_CALLS = ("nvmlDeviceGet{}RunningProcesses_v3", "nvmlDeviceGet{}RunningProcesses_v2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +56,8 @@ class ProcessMemory:
             pynvml.NVMLError: the device is gone, or does not answer now.
         """
         holders = dict[int, Holder]()
-        for kind, calls in _LISTS:
-            for pid, used in self._listed(key, handle, calls):
+        for kind in (_COMPUTE, _GRAPHICS, _MPS):
+            for pid, used in self._listed(key, handle, kind):
                 before = holders.get(pid, Holder(0.0, computes=False))
                 holders[pid] = Holder(
                     None if used is None else max(used / GIB, before.gib or 0.0),
@@ -101,13 +85,8 @@ class ProcessMemory:
             )
         return {"mem.process_gib": sum(gib for gib in own if gib is not None)}
 
-    def _listed(
-        self,
-        key: str,
-        handle: Handle,
-        calls: tuple[str, ...],
-    ) -> Iterator[tuple[int, int | None]]:
-        for call in calls:
+    def _listed(self, key: str, handle: Handle, kind: str) -> Iterator[tuple[int, int | None]]:
+        for call in (form.format(kind) for form in _CALLS):
             if (key, call) in self._left_out:
                 continue
             try:

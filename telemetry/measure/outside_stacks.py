@@ -20,7 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pricing.tables import Json
-from telemetry.recording.places import LOCK, NOT_WAITING, OUTSIDE, WAITING_FOR_LOCK
+from telemetry.recording.places import (
+    LOCK,
+    NOT_WAITING,
+    OUTSIDE,
+    WAITING_FOR_LOCK,
+    most_frequent,
+)
 
 RATE = 10  # looks a second
 _FIRST_RUN_S, _RUN_GROWTH, _LONGEST_RUN_S = 2.0, 1.5, 60.0
@@ -168,7 +174,7 @@ class _Watched:
     stepped: bool = False
     spans: list[tuple[float, float, str]] = field(default_factory=list)
     waiting: list[tuple[float, tuple[str, str, str]]] = field(default_factory=list)
-    counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def take(self, event: Mapping[str, object]) -> None:
         """Take an event of its probe."""
@@ -213,14 +219,7 @@ class _Watched:
             yield {"event": "stacks", "by": LOCK, "t_s": round(t_s, 3), "seen": lock}
         if not counts:
             return
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        rows: list[Json] = [[*key, n] for key, n in ranked[:_MOST_PLACES]]
-        folded: Counter[tuple[str, str, str]] = Counter()
-        for (phase, _, owner, within), n in ranked[_MOST_PLACES:]:
-            folded[phase, owner, within] += n
-        rows += [
-            [phase, "", owner, within, n] for (phase, owner, within), n in sorted(folded.items())
-        ]
+        rows = most_frequent(counts, _MOST_PLACES)
         yield {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
 
 
@@ -289,7 +288,10 @@ class OutsideStacks:
         return lines
 
     def _lines_of(self, watched: _Watched, now_s: float) -> list[str]:
-        return [named(line, watched.name) for line in watched.lines(now_s)]
+        return [
+            json.dumps({**line, "process": watched.name}, separators=(",", ":"))
+            for line in watched.lines(now_s)
+        ]
 
     def _look_for_lock(self, pid: int, watched: _Watched, now_s: float) -> None:
         """Look a few times whether the main thread waits for the interpreter's lock."""
@@ -380,11 +382,6 @@ def lock_state(pid: int) -> str | None:
 
 
 _TIMEOUT = 4
-
-
-def named(line: Mapping[str, Json], process: str) -> str:
-    """Return the line of a capture, with whose it is at its end."""
-    return json.dumps({**line, "process": process}, separators=(",", ":"))
 
 
 def _reason(errors: str) -> str | None:

@@ -201,6 +201,7 @@ class ProcessTree:
         table: the system's processes; for tests.
 
     Attributes:
+        table: as given.
         members: alive at the last look.
         busiest: the member that used most of the processor between the last two looks, and the
             seconds that it used.
@@ -211,7 +212,7 @@ class ProcessTree:
     ) -> None:
         self.pid = pid
         self._mark = mark
-        self._table = table or ProcessTable()
+        self.table = table or ProcessTable()
         self.members: Mapping[int, Entry] = {}
         self.busiest = (pid, 0.0)
         self._transferred: dict[int, tuple[float, float]] = {}
@@ -230,12 +231,12 @@ class ProcessTree:
 
     def look(self) -> frozenset[int]:
         """Find the processes again, and return their numbers."""
-        numbers = self._table.numbers()
+        numbers = self.table.numbers()
         living = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
-        if not self._met and (top := self._table.entry(self.pid)) is not None:
+        if not self._met and (top := self.table.entry(self.pid)) is not None:
             living[self.pid], self._met = top, True
         new = numbers - self._others - living.keys() - {self._us}
-        entries = {pid: entry for pid in new if (entry := self._table.entry(pid)) is not None}
+        entries = {pid: entry for pid in new if (entry := self.table.entry(pid)) is not None}
         before, self._unread = self._unread, set()
         joined = self._joined(entries, living)
         self._count_lost(living)
@@ -255,7 +256,7 @@ class ProcessTree:
                 return True
             if pid == self._us:
                 return False
-            entry = self._table.entry(pid) if pid > 1 else None
+            entry = self.table.entry(pid) if pid > 1 else None
             if entry is None:
                 return False
             if self._marked(pid):
@@ -287,24 +288,16 @@ class ProcessTree:
 
     def memory_gib(self) -> float | None:
         """Return the memory that the members hold now, each shared page once; None if unknown."""
-        sizes = (self._table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
+        sizes = (self.table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
         readable = [gib for gib in sizes if gib is not None]
         return sum(readable) if readable else None
-
-    def threads_s(self, pid: int) -> dict[int, float]:
-        """Return the processor seconds of a member's threads, by number."""
-        return self._table.threads_s(pid)
-
-    def environment(self, pid: int) -> bytes | None:
-        """Return the environment that a member was started with; None where it may not be read."""
-        return self._table.environment(pid)
 
     def _own_s(self, pid: int) -> float:
         return self.members[pid].cpu_s if pid in self.members else 0.0
 
     def _same(self, pid: int) -> Entry | None:
         """Return the member of that number, unless the number went to another process."""
-        entry = self._table.entry(pid)
+        entry = self.table.entry(pid)
         return entry if entry is not None and entry.start == self.members[pid].start else None
 
     def _joined(
@@ -328,7 +321,7 @@ class ProcessTree:
     def _marked(self, pid: int) -> bool:
         if self._mark is None or pid in {os.getpid(), os.getppid()}:
             return False
-        environment = self._table.environment(pid)
+        environment = self.table.environment(pid)
         if not environment:
             # The kernel's own have none; one that begins another program, for a moment: it is
             # looked at once more.
@@ -375,7 +368,7 @@ class ProcessTree:
 
     def _read_transfers(self) -> None:
         for pid, entry in self.members.items():
-            transfers = self._table.transferred_mib(pid)
+            transfers = self.table.transferred_mib(pid)
             if transfers is not None:
                 self._transferred[pid] = transfers
                 self._silent.discard(pid)

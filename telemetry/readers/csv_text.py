@@ -133,21 +133,6 @@ class CsvTable:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """What a log holds.
-
-    Attributes:
-        tables: one per distinct header.
-        delimiter: between cells.
-        dropped: lines that are not rows, by reason; headers, dates and blank lines are not counted.
-    """
-
-    tables: tuple[CsvTable, ...]
-    delimiter: str
-    dropped: Counter[str]
-
-
 def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
     """Return the rows of a log; None when no header names a measurement.
 
@@ -155,7 +140,7 @@ def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
         blocks: its text, in blocks of whole lines.
         hints: `map` names columns that are not known, `tz` the zone of times.
     """
-    rows: _Splitter | None = None
+    rows: Rows | None = None
     before, first = list[str](), ""
     for block in blocks:
         text = re.sub(r"\r+$", "", block, flags=re.MULTILINE) if "\r" in block else block
@@ -167,34 +152,40 @@ def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
             before += lines[: header[2] if header else None]
             if header is None:
                 continue
-            rows = _Splitter(header, lines[header[2]], before, hints)
+            rows = Rows(header, lines[header[2]], before, hints)
             text = "\n".join(lines[header[2] + (rows.raw is not None) :])
         rows.take(text.encode("utf-8", "replace"))
-    return None if rows is None else rows.ended()
+    return rows
 
 
-class _Splitter:
-    """Tells rows from other lines, block by block."""
+class Rows:
+    """What a log holds; tells rows from other lines, block by block.
+
+    Attributes:
+        tables: those with a header of their own, by it.
+        delimiter: between cells.
+        dropped: lines that are not rows, by reason; headers, dates and blank lines are not counted.
+    """
 
     def __init__(
         self, header: tuple[str, list[str], int], line: str, before: list[str], hints: Hints
     ) -> None:
-        self._delimiter, columns, _ = header
+        self.delimiter, columns, _ = header
         self.raw = line if columns[0] != "1" else None  # of a file without one they are numbered
         self._hints = hints
         dated = [line.strip() for line in before if clock.is_date_line(line)]
         undated = sum(bool(line.strip()) for line in before) - len(dated)
-        self._dropped = Counter({"line before the header": undated})
+        self.dropped = Counter({"line before the header": undated})
         self._block, self._date = 0, dated[-1] if dated else ""
-        self._tables: dict[tuple[str, ...], CsvTable] = {}
+        self.tables: dict[tuple[str, ...], CsvTable] = {}
         self._last = [b"", b""]
         self._open(tuple(columns))
 
     def _open(self, header: tuple[str, ...]) -> None:
         """Open the table of a header, or go on with it."""
-        if header not in self._tables:
-            self._tables[header] = CsvTable.of(header, self._hints)
-        self._table = self._tables[header]
+        if header not in self.tables:
+            self.tables[header] = CsvTable.of(header, self._hints)
+        self._table = self.tables[header]
         self._mark()
 
     def _mark(self) -> None:
@@ -219,14 +210,14 @@ class _Splitter:
                 line = text[bounds[end] : bounds[at] - 1].decode()
                 if not self._is_row(line):
                     cut = at == last and ends[-1] == bounds[-1]
-                    self._dropped["cut line" if cut else _WRONG_WIDTH] += 1
+                    self.dropped["cut line" if cut else _WRONG_WIDTH] += 1
                 if len(self._table.header) != width:
                     break
         if last and ends[-1] == bounds[-1]:
             self._leave_out_cut(text[bounds[-2] :])
-        for table in self._tables.values():
+        for table in self.tables.values():
             self._last = table.pending[-1:] or self._last
-            table.flush(self._delimiter)
+            table.flush(self.delimiter)
 
     def _fields(
         self, codes: NDArray[np.uint8], bounds: NDArray[np.int64]
@@ -239,7 +230,7 @@ class _Splitter:
         def count(character: int) -> NDArray[np.int64]:
             return np.diff(np.searchsorted(np.flatnonzero(codes == character), bounds))
 
-        delimiters = count(ord(self._delimiter))
+        delimiters = count(ord(self.delimiter))
         plain = (codes[bounds[:-1]] - _ZERO < 10) & (delimiters > 0)  # noqa: PLR2004 - digits
         plain &= (count(_QUOTE) == 0) & (not (self.raw or "")[:1].isdigit())
         plain[-2:] = False
@@ -247,18 +238,18 @@ class _Splitter:
 
     def _is_row(self, line: str) -> bool:
         """Return whether a line is a row, or no row of a known kind; act on it."""
-        width, fields_here = len(self._table.header), fields_of(line, self._delimiter)
+        width, fields_here = len(self._table.header), fields_of(line, self.delimiter)
         if line == self.raw:
             self._block += 1
             self._mark()
         elif is_rule(line):  # or empty
             pass
         elif is_summary(line):
-            self._dropped["summary of rows"] += 1
+            self.dropped["summary of rows"] += 1
         elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
             self._block, self._date = self._block + 1, line.strip()
             self._mark()
-        elif cells := names(line, self._delimiter, self._hints):
+        elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1
             self._open(cells)
         elif fields_here == width:
@@ -280,15 +271,7 @@ class _Splitter:
         if [_UNIT.search(end) is None for end in ends] == [False, True]:
             pending.pop()
             self._table.waiting -= 1
-            self._dropped["cut line"] += 1
-
-    def ended(self) -> Rows:
-        """Return the rows."""
-        return Rows(
-            tables=tuple(self._tables.values()),
-            delimiter=self._delimiter,
-            dropped=+self._dropped,
-        )
+            self.dropped["cut line"] += 1
 
 
 def _without_stamps(text: str, first: str, hints: Hints) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.profile.model import Wait
+from pricing.tables import Json
 
 OUTSIDE, LOCK = "outside", "lock"  # who looked: py-spy; the sampler, for waits for the lock
 WAITING_FOR_LOCK, NOT_WAITING = "=lock", "=free"
@@ -93,6 +94,20 @@ def interval(share: float, looks: int) -> tuple[float, float]:
 
 
 Row = tuple[str, str, str, str, int]
+
+
+def most_frequent(counts: Mapping[tuple[str, ...], int], most: int) -> list[Json]:
+    """Return rows of counts, the greatest first; the places of rows beyond `most` have no name.
+
+    Args:
+        counts: looks by phase, place, and what else tells rows apart.
+        most: rows.
+    """
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    folded: Counter[tuple[str, ...]] = Counter()
+    for (phase, _, *names), n in ranked[most:]:
+        folded[phase, "", *names] += n
+    return [[*row, n] for row, n in (*ranked[:most], *sorted(folded.items()))]
 
 
 def _rows(lines: Iterable[Mapping[str, Any]], by: str | None) -> list[Row]:
