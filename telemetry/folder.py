@@ -229,23 +229,10 @@ class FolderReadOptions:
     on_join: Callable[[str], None] = lambda _: None
 
 
-@dataclass(slots=True, kw_only=True)
-class FolderContents:
-    """What a folder holds, recognized.
-
-    Attributes:
-        ready: finished profiles.
-        telemetry: what is to be read.
-        listing: what is left out, with the reason.
-    """
-
-    ready: list[FileProfile]
-    telemetry: list[TelemetryFile]
-    listing: FolderListing
-
-
-def open_folder(folder: str, hints: Hints, options: FolderReadOptions) -> FolderContents:
-    """Return every file in a folder and below it that gpucost knows, by path.
+def open_folder(
+    folder: str, hints: Hints, options: FolderReadOptions
+) -> tuple[list[FileProfile], list[TelemetryFile], FolderListing]:
+    """Return the finished profiles, the telemetry and the listing of a folder and below it.
 
     The series of a profile and the telemetry it was made from are not jobs beside it.
 
@@ -269,8 +256,7 @@ def open_folder(folder: str, hints: Hints, options: FolderReadOptions) -> Folder
         elif options.jobs_by == "file":
             bundle = None
         telemetry.append(TelemetryFile(path=path, hints=own, root=Path(folder), bundle=bundle))
-    ready = [replace(job, source=Path(folder)) for job in ready]
-    return FolderContents(ready=ready, telemetry=telemetry, listing=listing)
+    return [replace(job, source=Path(folder)) for job in ready], telemetry, listing
 
 
 def _recognize(listing: FolderListing, hints: Hints) -> tuple[list[FileProfile], dict[Path, Hints]]:

@@ -67,7 +67,8 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
         if len(points) == len(labels) and all(item["values"] == [] for item in result):
             pairs = [_pairs(item) for item in points]
         else:  # as a proxy may write it
-            pairs = [_table(item["values"]) for item in msgspec.json.decode(body)["data"]["result"]]
+            items = msgspec.json.decode(body)["data"]["result"]
+            pairs = [np.array(i["values"], dtype=np.float64).reshape(-1, 2) for i in items]
         kind = answer["data"]["resultType"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise AnswerError("the answer is cut off, or not a matrix of series") from None
@@ -78,10 +79,6 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     runs, values = _runs(pairs, begin_s, step_s)
     warnings = tuple(str(text)[:200] for text in answer.get("warnings") or ())
     return RangeAnswer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
-
-
-def _table(points: list[Any]) -> NDArray[np.float64]:
-    return np.array(points, dtype=np.float64).reshape(-1, 2)
 
 
 def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
@@ -183,13 +180,17 @@ class _ServerSeries:
 
 def pods_of(answers: StoredSeries) -> set[str]:
     """Return the pods that the series name."""
-    empty = np.empty(0)
-    named = (
-        SampledSeries(name=name, labels=labels, t_s=empty, readings=empty).job
-        for name, labels in answers.keys
-        if "exported_pod" in labels or "pod" in labels
-    )
+    named = (m.job for m in _unread(answers) if "exported_pod" in m.labels or "pod" in m.labels)
     return {name for name in named if name is not None}
+
+
+def _unread(answers: StoredSeries) -> list[SampledSeries]:
+    """Return the series without their points."""
+    empty = np.empty(0)
+    return [
+        SampledSeries(name=name, labels=labels, t_s=empty, readings=empty)
+        for name, labels in answers.keys
+    ]
 
 
 def profiles_live(
@@ -230,11 +231,7 @@ def profiles_live(
 def _series_of_server(
     answers: StoredSeries, about_pods: Iterable[Mapping[str, str]], hints: Hints
 ) -> _ServerSeries:
-    empty = np.empty(0)
-    light = [
-        SampledSeries(name=name, labels=labels, t_s=empty, readings=empty)
-        for name, labels in answers.keys
-    ]
+    light = _unread(answers)
     order = sorted(
         range(len(light)), key=lambda i: (light[i].name, sorted(light[i].labels.items()))
     )
@@ -277,7 +274,10 @@ def _of_job(
         }
         - own
     )
-    loaded = [_loaded(answers, of_server, number) for number in (*members, *sharing)]
+    loaded = []
+    for number in (*members, *sharing):
+        t_s, readings = answers.read(of_server.positions[number])
+        loaded.append(replace(of_server.series[number], t_s=t_s, readings=readings))
     if any(member.labels.get("vgpu") for member in loaded):
         separate, notes = shared(loaded)
         loaded = list(separate)
@@ -289,11 +289,6 @@ def _of_job(
     labels = {key: job_labels for key, job_labels in of_server.labels.items() if key == name}
     recording = series.recording(builder, [*loaded[: len(members)], *about], hints, labels=labels)
     return jobs.all_profiles([recording], replace(hints, job=None, name=hints.name or name))
-
-
-def _loaded(answers: StoredSeries, of_server: _ServerSeries, number: int) -> SampledSeries:
-    t_s, readings = answers.read(of_server.positions[number])
-    return replace(of_server.series[number], t_s=t_s, readings=readings)
 
 
 def _groups(series: Sequence[SampledSeries], say: Callable[[str], None]) -> dict[str, list[int]]:

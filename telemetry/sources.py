@@ -12,7 +12,7 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.folder import (
     FileProfile,
-    FolderContents,
+    FolderListing,
     FolderReadOptions,
     NothingToReadError,
     Skipped,
@@ -81,13 +81,13 @@ def read_telemetry(
     opened = _open_all(paths, hints, stdin, options)
     opened.without_sources(options)
     jobs = opened.ready + _of_telemetry(opened, hints, options)
-    for path, folder in opened.folders.items():
+    for path, listing in opened.folders.items():
         if not any(str(job.source) == path for job in jobs) and path not in opened.used:
-            damaged = any(not skip.expected for skip in folder.listing.skipped)
+            damaged = any(not skip.expected for skip in listing.skipped)
             kind = InputError if damaged else NothingToReadError
-            raise kind([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
+            raise kind([f"{path}: nothing in it is a profile or telemetry.", *_why(listing)])
         if skipped is not None:
-            skipped += folder.listing.skipped
+            skipped += listing.skipped
     placed = sorted(jobs, key=lambda job: str(job.source and job.path))
     profiles = tuple(fill_machine(profile, hints) for profile in _joined(placed))
     _tell_shared(profiles, options)
@@ -120,7 +120,7 @@ class _Opened:
 
     ready: list[FileProfile] = field(default_factory=list)
     files: list[TelemetryFile] = field(default_factory=list)
-    folders: dict[str, FolderContents] = field(default_factory=dict)
+    folders: dict[str, FolderListing] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)  # folders of which a file is in a profile
 
     def without_sources(self, options: FolderReadOptions) -> None:
@@ -145,7 +145,7 @@ class _Opened:
         if file.root is None:
             problems += error.problems
         else:
-            self.folders[str(file.root)].listing.damaged(file.path, error)
+            self.folders[str(file.root)].damaged(file.path, error)
 
 
 def _open_all(
@@ -178,10 +178,10 @@ def _open(
     if (of_table := _of_table(path, hints)) is not None:
         opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in of_table]
     elif _is_folder(path):
-        contents = open_folder(path, hints, options)
-        opened.folders[str(Path(path))] = contents  # as its files name it: `runs/` is `runs`
-        opened.ready += contents.ready
-        opened.files += contents.telemetry
+        ready, files, listing = open_folder(path, hints, options)
+        opened.folders[str(Path(path))] = listing  # as its files name it: `runs/` is `runs`
+        opened.ready += ready
+        opened.files += files
     else:
         source = open_source(path, hints, stdin)
         if source.format is None:
@@ -219,10 +219,10 @@ def _mixed(opened: _Opened) -> list[str]:
     return [f"{sentence}telemetry alone, or give both to `gpucost plan`."]
 
 
-def _why(folder: FolderContents) -> list[str]:
+def _why(listing: FolderListing) -> list[str]:
     return [
         f"{skip.path}: {skip.why}{'' if skip.why.endswith('?') else '.'}"
-        for skip in folder.listing.skipped
+        for skip in listing.skipped
     ]
 
 
@@ -316,4 +316,4 @@ def _unfinished(
             yield FileProfile(path=file.path, profile=profile, source=file.root)
         else:
             why = f"the capture of {finished.path.name}, which is finished"
-            opened.folders[str(file.root)].listing.skip(file.path, why)
+            opened.folders[str(file.root)].skip(file.path, why)

@@ -1,6 +1,5 @@
 """Reads what monitors print: gpustat, nvtop, nvitop, `dcgmi dmon`, AMD's tools, tegrastats."""
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +8,7 @@ from dataclasses import replace
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
+from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
@@ -132,18 +132,12 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     text = builder.text
     is_json = text.lstrip()[:1] in ("{", "[")
-    collections, damaged = objects(text) if is_json else _nvitop_csv(text)
+    table = [] if is_json else list(csv_rows(builder, "cut line"))
+    collections, damaged = objects(text) if is_json else (table, 0)
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
     builder.rows_read += len(rows)
     builder.leave_out("cut line", damaged)
     return device_recording(builder, rows, hints)
-
-
-def _nvitop_csv(text: str) -> tuple[list[dict[str, object]], int]:
-    lines = [line for line in text.splitlines() if line.strip()]
-    rows = [dict(row) for row in csv.DictReader(lines)] if lines else []
-    complete = [row for row in rows if None not in (*row, *row.values())]
-    return complete, len(rows) - len(complete)
 
 
 def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:

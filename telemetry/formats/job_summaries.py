@@ -114,7 +114,6 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
     summaries = []
     for cells in csv_rows(builder, "wrong number of fields"):
         row = {name.lower(): cell for name, cell in cells.items()}
-        builder.rows_read -= 1  # counted with the figures
         summary = _Summary(
             job=_first(row, ("id_job", "job_id", "jobid", "job")),
             host=_first(row, ("node", "hostname", "host")),
@@ -192,6 +191,7 @@ def read_zeus(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows: list[DeviceRow] = []
     for cells in csv_rows(builder, _INCOMPLETE):
+        builder.rows_read += 1
         devices = list(_windows(cells) if _START in cells else _zeus_run(cells))
         if not devices:
             builder.dropped[_INCOMPLETE] += 1
@@ -201,11 +201,11 @@ def read_zeus(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
-    start, length = _decimal(cells.get(_START)), _decimal(cells.get(_LENGTH))
+    start, length = _number(cells.get(_START)), _number(cells.get(_LENGTH))
     if start is None or not length:
         return
     for column, cell in cells.items():
-        gpu, energy = _ENERGY_COLUMN.fullmatch(column), _decimal(cell)
+        gpu, energy = _ENERGY_COLUMN.fullmatch(column), _number(cell)
         if gpu is None or energy is None:
             continue
         for part in (0.25, 0.75):  # each stands for half of the window
@@ -217,7 +217,7 @@ def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
 
 
 def _zeus_run(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
-    length, power = _decimal(cells.get(_EPOCH)), _decimal(cells.get(_POWER))
+    length, power = _number(cells.get(_EPOCH)), _number(cells.get(_POWER))
     if not length or power is None:
         return
     limit = cells.get(_LIMIT, "")
@@ -229,11 +229,6 @@ def _zeus_run(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
             time=repr(part * length),
             job=job[:200],
         )
-
-
-def _decimal(text: str | None) -> float | None:
-    match = re.fullmatch(r"\d{1,15}(\.\d{1,25})?", text or "")
-    return float(match[0]) if match else None
 
 
 _JOULES_A_KWH = 3.6e6
@@ -270,14 +265,16 @@ def read_codecarbon(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _longest_runs(builder: RecordingBuilder) -> list[dict[str, str]]:
     runs: dict[str, dict[str, str]] = {}
     for number, run in enumerate(csv_rows(builder, _INCOMPLETE)):
-        if not _number(run.get("duration")):
+        builder.rows_read += 1
+        length = _number(run.get("duration"))
+        if not length:
             builder.dropped[_INCOMPLETE] += 1
             continue
         key = run["run_id"] = run.get("run_id") or str(number)
         earlier = runs.get(key)
         if earlier is not None:
             builder.dropped["row of a run that is written again"] += 1
-        if earlier is None or _number(run["duration"]) >= _number(earlier["duration"]):
+        if earlier is None or length >= (_number(earlier["duration"]) or 0.0):
             runs[key] = run
     return list(runs.values())
 
@@ -309,8 +306,8 @@ def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[Devic
         for n, name in _MODELS.findall(run.get("gpu_model", ""))
         for _ in range(min(int(n), _MOST_GPUS))
     ]
-    count = int(_number(run.get("gpu_count"))) or len(models)
-    if not energy or not 0 < count <= _MOST_GPUS:
+    count = int(_number(run.get("gpu_count")) or len(models))
+    if not energy or not length or not 0 < count <= _MOST_GPUS:
         return
     cells = {"power": repr(energy * _JOULES_A_KWH / length / count)}
     if busy := _number(run.get("gpu_utilization_percent")):
@@ -328,6 +325,6 @@ def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[Devic
             )
 
 
-def _number(text: str | None) -> float:
+def _number(text: str | None) -> float | None:
     match = re.fullmatch(r"\d{1,15}(\.\d{1,25})?(e-\d{1,2})?", (text or "").strip().lower())
-    return float(match[0]) if match else 0.0
+    return float(match[0]) if match else None

@@ -228,7 +228,7 @@ def _readings(
 ) -> tuple[list[dict[str, object]], list[GpuIdentity]]:
     if job.jobstats is not None and job.jobstats.gpus:
         _note_once(builder, _MEANS)
-        samples = list(_jobstats_samples(job.jobstats, job.start_s, job.name))
+        samples = _samples(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
         return samples, [gpu for gpu, _, _ in job.jobstats.gpus]
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
@@ -239,18 +239,10 @@ def _readings(
         GpuIdentity(key=f"{job.name} {number} {index}", index=index, model=job.model, host=job.host)
         for index in range(job.gpus)
     ]
-    rows: list[dict[str, object]] = [
-        {
-            TIME: t_s,
-            GPU: device.key,
-            JOB: job.name,
-            "util.kernel_time": np.nan if busy is None else min(1.0, busy / job.gpus),
-            "mem.used_gib": np.nan if used_gib is None else used_gib / job.gpus,
-        }
-        for device in devices
-        for t_s in (job.start_s, job.start_s + job.length_s / 2)
-    ]
-    return rows, devices
+    share = np.nan if busy is None else min(1.0, busy / job.gpus)
+    used = np.nan if used_gib is None else used_gib / job.gpus
+    gpus = [(device, share, used) for device in devices]
+    return _samples(gpus, job.start_s, job.length_s, job.name), devices
 
 
 def _note_once(builder: RecordingBuilder, note: str) -> None:
@@ -356,11 +348,14 @@ _MEANS = (
 )
 
 
+_Used = tuple[GpuIdentity, float, float]  # share of time busy, GiB used
+
+
 class _Jobstats(NamedTuple):
     """What is stored of one job: seconds that it ran; its GPUs, share of time busy and GiB used."""
 
     length_s: float
-    gpus: list[tuple[GpuIdentity, float, float]]
+    gpus: list[_Used]
 
 
 def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
@@ -376,7 +371,7 @@ def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
         raise builder.empty_error()
     builder.rows_read = len(job.gpus)
     builder.notes.append(_MEANS)
-    samples = pd.DataFrame(list(_jobstats_samples(job, 0.0))).drop(columns=JOB)
+    samples = pd.DataFrame(_samples(job.gpus, 0.0, job.length_s)).drop(columns=JOB)
     return builder.recording(samples, tuple(gpu for gpu, _, _ in job.gpus), absolute=False)
 
 
@@ -395,14 +390,15 @@ def _decoded(text: str) -> _Jobstats | None:
     return _Jobstats(length, list(gpus))
 
 
-def _jobstats_samples(
-    job: _Jobstats, start_s: float, name: str | None = None
-) -> Iterator[dict[str, object]]:
-    """Yield samples that stand for the whole of a job: one at its start, one half way."""
-    for gpu, busy, used_gib in job.gpus:
-        for t_s in (start_s, start_s + job.length_s / 2):
-            readings = {"util.kernel_time": busy, "mem.used_gib": used_gib}
-            yield {TIME: t_s, GPU: gpu.key, JOB: name, **readings}
+def _samples(
+    gpus: Sequence[_Used], start_s: float, length_s: float, name: str | None = None
+) -> list[dict[str, object]]:
+    """Return samples that stand for the whole of a job: one at its start, one half way."""
+    return [
+        {TIME: t_s, GPU: gpu.key, JOB: name, "util.kernel_time": busy, "mem.used_gib": used_gib}
+        for gpu, busy, used_gib in gpus
+        for t_s in (start_s, start_s + length_s / 2)
+    ]
 
 
 def _gpus(host: str, node: object) -> Iterator[tuple[GpuIdentity, float, float]]:

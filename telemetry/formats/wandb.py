@@ -229,6 +229,7 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no column is a system metric, or no row stands under the header.
     """
     rows = list(csv_rows(builder, "wrong number of fields"))
+    builder.rows_read += len(rows)
     columns = {name: match for name in rows[0] if (match := _chart_column(name))} if rows else {}
     several = len({column[1] for column in columns.values()}) > 1
     host, times = _chart_host(rows, hints)

@@ -12,16 +12,16 @@ Files and units: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from telemetry.measure.capture_file import Pace
-from telemetry.measure.processes import ProcessTree, Used
+from telemetry.measure.processes import ProcessTree
+from telemetry.readers.units import GIB, MIB
 
-GIB, MIB = 1 << 30, 1 << 20
 _IDLE = ("idle", "iowait")
 # Counted in `user` already.
 _TWICE = ("guest", "guest_nice")
@@ -108,7 +108,7 @@ class ControlGroup:
     @property
     def quota_cores(self) -> float | None:
         """Cores of time that the group may use; None without a limit."""
-        return min(self._limits("cpu", {1: _quota_v1, 2: _quota_v2}), default=None)
+        return self._least("cpu", {1: _quota_v1, 2: _quota_v2})
 
     @property
     def cpus(self) -> frozenset[int] | None:
@@ -127,7 +127,7 @@ class ControlGroup:
     @property
     def limit_gib(self) -> float | None:
         """Memory that it may use; None without a limit."""
-        return min(self._limits("memory", {1: _limit_v1, 2: _limit_v2}), default=None)
+        return self._least("memory", {1: _limit_v1, 2: _limit_v2})
 
     def used_gib(self) -> float | None:
         """Return the memory that it holds, without the file cache that can go at once."""
@@ -168,14 +168,15 @@ class ControlGroup:
         count = _keyed(group.folders[0] / name, "oom_kill")
         return None if count is None else int(count)
 
-    def _limits(self, controller: str, ways: dict[int, object]) -> Iterator[float]:
+    def _least(
+        self, controller: str, limits: Mapping[int, Callable[[Path], float | None]]
+    ) -> float | None:
+        """Return the lowest limit of a group and of those above it; None without one."""
         group = self._places.get(controller)
         if group is None:
-            return
-        for folder in group.folders:
-            value = ways[group.version](folder)  # type: ignore[operator]
-            if value is not None:
-                yield value
+            return None
+        values = map(limits[group.version], group.folders)
+        return min((value for value in values if value is not None), default=None)
 
 
 def _places(pid: int | str, proc: Path) -> Iterator[tuple[str, _Place]]:
@@ -217,17 +218,14 @@ def _mounts(text: str) -> Iterator[tuple[int, str, Path, tuple[str, ...]]]:
 
 def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
     """Yield the folder of a group and of those above it, as far as the mount shows them."""
-    inside = path.removeprefix(root.rstrip("/")) if _below(path, root) else "/"
+    is_below = root in {"/", path} or path.startswith(root.rstrip("/") + "/")
+    inside = path.removeprefix(root.rstrip("/")) if is_below else "/"
     parts = [part for part in inside.split("/") if part]
     if ".." in parts:  # seen from a namespace that does not hold it
         parts = []
     folders = [point.joinpath(*parts[:n]) for n in range(len(parts), -1, -1)]
     existing = [folder for folder in folders if folder.is_dir()]
     yield from existing or [point]
-
-
-def _below(path: str, root: str) -> bool:
-    return root in {"/", path} or path.startswith(root.rstrip("/") + "/")
 
 
 def _quota_v2(folder: Path) -> float | None:
@@ -451,7 +449,10 @@ class HostReader:
         if (used_s := self._group.cpu_s()) is not None and self._tree is None:
             counts["group_cpu_s"] = used_s
         if self._tree is not None:
-            counts |= _job(self._tree.used())
+            used = self._tree.used()
+            counts["job_cpu_s"] = used.cpu_s
+            sides = zip(DISK, (used.read_mib, used.written_mib), strict=True)
+            counts |= {f"job {name}": mib for name, mib in sides if mib is not None}
         return counts
 
     def _affinity(self) -> frozenset[int]:
@@ -465,9 +466,3 @@ class HostReader:
         cpus = self._group.cpus
         some = frozenset(cores) if cpus is None else frozenset(cores) & cpus or cpus
         return some or frozenset(range(os.cpu_count() or 1))
-
-
-def _job(used: Used) -> dict[str, float]:
-    readings = {"job_cpu_s": used.cpu_s}
-    sides = zip(DISK, (used.read_mib, used.written_mib), strict=True)
-    return readings | {f"job {name}": mib for name, mib in sides if mib is not None}

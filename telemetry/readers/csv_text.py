@@ -477,7 +477,7 @@ def csv_rows(builder: RecordingBuilder, reason: str) -> Iterator[dict[str, str]]
     """Yield the rows of a table with commas by the names in its first line.
 
     Args:
-        builder: where rows are counted.
+        builder: where rows are counted that are left out.
         reason: what is said of a row with more or fewer cells than the header.
     """
     lines = [line for line in builder.text.splitlines() if line.strip()]
@@ -485,7 +485,6 @@ def csv_rows(builder: RecordingBuilder, reason: str) -> Iterator[dict[str, str]]
     for line in lines[1:]:
         cells = [cell.strip() for cell in cells_of(line, ",")]
         if len(cells) == len(header):
-            builder.rows_read += 1
             yield dict(zip(header, cells, strict=True))
         else:
             builder.leave_out(reason)
