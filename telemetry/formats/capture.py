@@ -98,13 +98,14 @@ def read_capture(builder: RecordingBuilder, _: Hints) -> Recording:
     facts = {**lines.begin, **lines.facts}
     samples, gpus = _gpus(lines, builder)
     machine = _machine(facts, samples, gpus)
-    samples, gpus = _of_job(facts, samples, gpus)
-    host = _host(lines)
+    keys = _job_keys(facts, gpus)
+    samples = samples[samples[GPU].isin(keys)].reset_index(drop=True)
+    gpus = tuple(gpu for gpu in gpus if gpu.key in keys)
     observed = replace(_observed(lines, facts, gpus), machine=machine)
     return builder.recording(
         samples,
         gpus,
-        host=host,
+        host=_host(lines),
         observed=observed,
         served=served_in(facts),
         mig=any(g.partition for g in gpus),
@@ -258,15 +259,6 @@ def _interconnect(facts: dict[str, Any], gpus: Sequence[GpuIdentity]) -> str | N
     """Return what joins the job's GPUs; the driver was asked about all that were read."""
     is_single = sum(gpu.partition is None for gpu in gpus) == 1
     return "single" if is_single and facts.get(JOB_GPUS) is not None else facts.get("interconnect")
-
-
-def _of_job(
-    facts: dict[str, Any], samples: pd.DataFrame, gpus: Sequence[GpuIdentity]
-) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
-    """Return the readings and identities of the job's own GPUs."""
-    keys = _job_keys(facts, gpus)
-    readings = samples[samples[GPU].isin(keys)].reset_index(drop=True)
-    return readings, tuple(gpu for gpu in gpus if gpu.key in keys)
 
 
 def _machine(

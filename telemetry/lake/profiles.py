@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,8 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     )
     job_column = hints.job_label
     lower = {name.lower(): name for name in names}
-    job = lower.get(job_column.lower()) if job_column else _first(lower)
+    job_names = (job_column.lower(),) if job_column else _JOBS
+    job = next((lower[name] for name in job_names if name in lower), None)
     _refuse(names, table, hints, (bool(slots), "timestamp" in by_target, job is not None))
 
     def named(role: str) -> str | None:
@@ -120,10 +121,6 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
 
 def _is_counted(name: str) -> bool:
     return name in _ROLES or (name in SLOTS and SLOTS[name].unit in _STEPS)
-
-
-def _first(lower: dict[str, str]) -> str | None:
-    return next((lower[name] for name in _JOBS if name in lower), None)
 
 
 def _refuse(
@@ -397,10 +394,7 @@ def _metrics(
         if window.interval_s is None:
             metrics[column.slot] = Statistics(**exact)
             continue
-        quantiles = {
-            q: getattr(by_target, q) for q in ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
-        }
-        metrics[column.slot] = Statistics(**exact, **quantiles)
+        metrics[column.slot] = replace(by_target, **exact)
         share = max(share, total)
         energy = round(area, 3) if column.slot == _POWER else energy
     if energy is not None:

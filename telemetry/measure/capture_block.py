@@ -13,11 +13,13 @@ middle. Its mean, least and greatest values are exact.
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from math import asin, pi, sin
 from statistics import median
 from typing import Any, Self
+
+import msgspec
 
 from planner.profile.kinds import SLOTS
 from telemetry.recording.recording import COUNTERS
@@ -146,8 +148,9 @@ class RowFold:
         begin = 0
         for i, step in enumerate(steps):
             if step > longest or i == len(steps) - 1:
-                part = rows[begin : i + 1]
-                self._keep(_block(part, part[-1][0] + min(step, longest)))
+                times, readings = zip(*rows[begin : i + 1], strict=True)
+                block = folded(times, readings, times[-1] + min(step, longest))
+                self._blocks.append(self._as_line(block))
                 begin = i + 1
         while len(self._blocks) > MOST_BLOCKS:
             self._merge()
@@ -157,22 +160,15 @@ class RowFold:
         columns = self._columns[number]
         return t_s, {name: v for name, v in zip(columns, values, strict=True) if v is not None}
 
-    def _keep(self, block: "Block") -> None:
-        self._blocks.append(_Folded(block.begin_s, block.end_s, block.as_json(self.number)))
+    def _as_line(self, block: "Block") -> _Folded:
+        return _Folded(block.begin_s, block.end_s, block.as_json(self.number))
 
     def _merge(self) -> None:
         """Make one block of the two neighbours that lie in the shortest time."""
         blocks = self._blocks
         first = min(range(len(blocks) - 1), key=lambda i: blocks[i + 1].end_s - blocks[i].begin_s)
         earlier, later = (block_of_json(json.loads(blocks[i].line)) for i in (first, first + 1))
-        merged = earlier.with_following(later)
-        blocks[first : first + 2] = [
-            _Folded(merged.begin_s, merged.end_s, merged.as_json(self.number))
-        ]
-
-
-def _block(rows: Sequence[tuple[float, dict[str, float]]], until_s: float) -> "Block":
-    return folded([t for t, _ in rows], [row for _, row in rows], until_s)
+        blocks[first : first + 2] = [self._as_line(earlier.with_following(later))]
 
 
 PARTS = 24
@@ -184,8 +180,7 @@ Means = list[float | None]
 Share = tuple[int, float, float]  # of a part: its number, a value, its weight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A folded stretch.
 
     Attributes:
@@ -202,7 +197,7 @@ class Block:
     n: int
     points: Mapping[str, Sequence[Point]]
     means: Mapping[str, Means]
-    counts: Mapping[str, Means] = field(default_factory=dict)
+    counts: Mapping[str, Means] = {}
 
     @property
     def length_s(self) -> float:
@@ -238,7 +233,10 @@ class Block:
                 name: [[shortened(v), round(w, 3)] for v, w in points]
                 for name, points in self.points.items()
             },
-            "means": {name: _written(means) for name, means in self.means.items()},
+            "means": {
+                name: [None if value is None else shortened(value) for value in means]
+                for name, means in self.means.items()
+            },
             "counts": {
                 name: [None if v is None else round(v, 3) for v in counts]
                 for name, counts in self.counts.items()
@@ -253,19 +251,10 @@ def block_of_json(line: Mapping[str, Any]) -> Block:
     Raises:
         ValueError, TypeError, KeyError: it is none, or damaged.
     """
-    begin_s, end_s = (float(t) for t in line["t_s"])
-    block = Block(
-        begin_s=begin_s,
-        end_s=end_s,
-        n=int(line["n"]),
-        points={
-            str(name): [(float(v), float(w)) for v, w in points]
-            for name, points in line["points"].items()
-        },
-        means={str(name): _read(means) for name, means in line["means"].items()},
-        counts={str(name): _read(counts) for name, counts in line["counts"].items()},
-    )
-    if not begin_s < end_s or block.points.keys() != block.means.keys():
+    begin_s, end_s = line["t_s"]
+    block = msgspec.convert({**line, "begin_s": begin_s, "end_s": end_s}, Block)
+    parts = {len(values) for values in (*block.means.values(), *block.counts.values())}
+    if not begin_s < end_s or block.points.keys() != block.means.keys() or parts - {PARTS}:
         raise ValueError(line["t_s"])
     return block
 
@@ -361,13 +350,3 @@ def _recounted(
             at = block.begin_s + i * block.length_s / PARTS
             if count is not None:
                 yield min(PARTS - 1, max(0, int((at - edges[0]) / width))), count
-
-
-def _written(means: Means) -> Means:
-    return [None if value is None else shortened(value) for value in means]
-
-
-def _read(values: Sequence[Any]) -> Means:
-    if len(values) != PARTS:
-        raise ValueError(len(values))
-    return [None if value is None else float(value) for value in values]

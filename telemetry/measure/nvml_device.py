@@ -70,13 +70,14 @@ def _utilisation(nvml: Nvml, handle: Handle) -> dict[str, float]:
     return {"util.kernel_time": rates.gpu / 100, "util.mem_controller": rates.memory / 100}
 
 
-def _memory(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Return memory in use without what the driver reserves, as nvidia-smi shows it."""
-    return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).used / GIB}
+def _memory(*version: str) -> Way:
+    """Return a way to memory in use; version 2 leaves out what the driver reserves."""
 
+    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+        versions = (getattr(nvml, name) for name in version)
+        return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle, *versions).used / GIB}
 
-def _memory_v1(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle).used / GIB}
+    return way
 
 
 def _power_instant(nvml: Nvml, handle: Handle) -> dict[str, float]:
@@ -150,12 +151,15 @@ _THROTTLE = (
     _throttled("nvmlDeviceGetCurrentClocksEventReasons"),
     _throttled("nvmlDeviceGetCurrentClocksThrottleReasons"),  # before driver 535
 )
+_MEMORY = (_memory("nvmlMemory_v2"), _memory())
 UTILISATION = NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
 PCIE = NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
 NVLINK = NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
-    NvmlReading(name="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
+    NvmlReading(
+        name="memory in use", ways=(_memory("nvmlMemory_v2"), _memory()), often=True, of_parts=True
+    ),
     NvmlReading(name="power draw", ways=(_POWER, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
     NvmlReading(name="energy counter", ways=(_ENERGY,), often=True, quiet=True),
@@ -324,7 +328,8 @@ class Device:
         readings = processes.of_job(key, holders, pids)
         row.holders = holders
         own = [holder for pid, holder in holders.items() if pid in pids]
-        self._is_shared = _are_others(holders, pids) and bool(own)
+        others = (holder for pid, holder in holders.items() if pid not in pids)
+        self._is_shared = bool(own) and any(holder.computes for holder in others)
         if self._is_shared and any(holder.by_server for holder in own):
             self._cannot_tell_apart("under MPS the driver counts all work as the server's")
         return readings
@@ -451,7 +456,3 @@ class Shared:
     pcie: PcieThread
     elapsed_s: Callable[[], float]
     chosen: bool = False
-
-
-def _are_others(holders: Mapping[int, Holder], pids: Collection[int]) -> bool:
-    return any(holder.computes for pid, holder in holders.items() if pid not in pids)

@@ -241,7 +241,8 @@ class ProcessTree:
         joined = self._joined(entries, living)
         self._count_lost(living)
         now = living | joined
-        spent = {pid: e.cpu_s - self._own_s(pid) for pid, e in now.items() if not e.ended}
+        spent_before = {pid: entry.cpu_s for pid, entry in self.members.items()}
+        spent = {p: e.cpu_s - spent_before.get(p, 0.0) for p, e in now.items() if not e.ended}
         first = max(spent, key=lambda pid: (spent[pid], -pid), default=self.pid)
         self.busiest = (first, spent.get(first, 0.0))
         self.members = now
@@ -291,9 +292,6 @@ class ProcessTree:
         sizes = (self.table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
         readable = [gib for gib in sizes if gib is not None]
         return sum(readable) if readable else None
-
-    def _own_s(self, pid: int) -> float:
-        return self.members[pid].cpu_s if pid in self.members else 0.0
 
     def _same(self, pid: int) -> Entry | None:
         """Return the member of that number, unless the number went to another process."""

@@ -182,7 +182,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
                 *notes,
                 *of_slices,
                 *([window.note] if window.note else []),
-                *_zone_note(merged, hints),
+                *([Message("read.no-zone")] if merged.local_time and hints.tz is None else []),
                 *readings.doubts,
                 *_work_note(work, window, rated_s),
                 *labels_not_used(own, hints),
@@ -258,11 +258,6 @@ def nothing_left(sources: Iterable[Source]) -> str:
         "nothing was measured. Record again, or give another part of the log; two scrapes of a "
         "server's /metrics are for gpucost serve fit."
     )
-
-
-def _zone_note(merged: Recording, hints: Hints) -> Iterator[str]:
-    if merged.local_time and hints.tz is None:
-        yield Message("read.no-zone")
 
 
 def _work_note(work: Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:

@@ -80,7 +80,7 @@ class Readings:
         self.gpus |= {key} if slots else set()
         self.sentences += [text for doubt in _DOUBTS if (text := doubt(rows, gpu)) is not None]
         self.rows += len(rows[TIME])
-        self.repeats += _repeats(rows)
+        self.repeats += int((~_moved(rows)).sum())
 
 
 def doubts_of(
@@ -146,10 +146,6 @@ def _perhaps_fractions(merged: Recording) -> Iterator[str]:
                     f"{column.source}: read as percent, but never above {column.max:g}. If it is a "
                     f"fraction, say --map {column.source}={column.slot}:ratio."
                 )
-
-
-def _repeats(readings: Columns) -> int:
-    return int((~_moved(readings)).sum())
 
 
 def _slots(readings: Columns) -> list[str]:

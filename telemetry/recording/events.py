@@ -328,7 +328,7 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
     for process in processes:
         for kind in ("hello", "model", "precision"):
             last[kind] = process.last(kind) or last.get(kind, {})
-    batch = next((b for process in processes if (b := _batch(process)) is not None), None)
+    batches = (_of_loader(process, "batch_size") for process in processes)
     reading = next(
         (r for process in processes if (r := _reading(process)) is not None), (None, None)
     )
@@ -336,7 +336,7 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
     facts = {
         "framework": last.get("hello", {}).get("framework"),
         "precision": _precision(last.get("precision", {})),
-        "batch_per_gpu": batch,
+        "batch_per_gpu": next((batch for batch in batches if batch), None),
         "loader_workers": reading[0],
         "reading_cores": reading[1],
         "parallelism": parallelism if parallelism in PARALLELISMS else None,
@@ -352,10 +352,6 @@ def _precision(event: Event) -> str | None:
     cast = _AUTOCAST.get(str(event.get("autocast")))
     single = "tf32" if event.get("tf32") else "fp32"
     return cast or _DTYPES.get(dtype) or (single if dtype == "float32" else None)
-
-
-def _batch(process: _Process) -> int | None:
-    return _of_loader(process, "batch_size") or None
 
 
 def _reading(process: _Process) -> tuple[int, float | None] | None:
