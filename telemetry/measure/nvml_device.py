@@ -151,7 +151,6 @@ _THROTTLE = (
     _throttled("nvmlDeviceGetCurrentClocksEventReasons"),
     _throttled("nvmlDeviceGetCurrentClocksThrottleReasons"),  # before driver 535
 )
-_MEMORY = (_memory("nvmlMemory_v2"), _memory())
 UTILISATION = NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
 PCIE = NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
 NVLINK = NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
         return {"problems": error.problems}
     child = subprocess.Popen(["sleep", "60"]) if asked.get("child") else None
     children = {child.pid} if child else set()
-    with reader:
+    with closing(reader):
         told = []
         for step in asked["steps"]:
             now.write_text(str(step["t"]))
