@@ -108,7 +108,7 @@ class ControlGroup:
     @property
     def quota_cores(self) -> float | None:
         """Cores of time that the group may use; None without a limit."""
-        return self._least("cpu", {1: _quota_v1, 2: _quota_v2})
+        return self._lowest_limit("cpu", {1: _quota_v1, 2: _quota_v2})
 
     @property
     def cpus(self) -> frozenset[int] | None:
@@ -127,7 +127,7 @@ class ControlGroup:
     @property
     def limit_gib(self) -> float | None:
         """Memory that it may use; None without a limit."""
-        return self._least("memory", {1: _limit_v1, 2: _limit_v2})
+        return self._lowest_limit("memory", {1: _limit_v1, 2: _limit_v2})
 
     def used_gib(self) -> float | None:
         """Return the memory that it holds, without the file cache that can go at once."""
@@ -168,7 +168,7 @@ class ControlGroup:
         count = _keyed(group.folders[0] / name, "oom_kill")
         return None if count is None else int(count)
 
-    def _least(
+    def _lowest_limit(
         self, controller: str, limits: Mapping[int, Callable[[Path], float | None]]
     ) -> float | None:
         """Return the lowest limit of a group and of those above it; None without one."""

@@ -327,8 +327,8 @@ class Device:
         readings = processes.of_job(key, holders, pids)
         row.holders = holders
         own = [holder for pid, holder in holders.items() if pid in pids]
-        others = (holder for pid, holder in holders.items() if pid not in pids)
-        self._is_shared = bool(own) and any(holder.computes for holder in others)
+        foreign = (holder for pid, holder in holders.items() if pid not in pids)
+        self._is_shared = bool(own) and any(holder.computes for holder in foreign)
         if self._is_shared and any(holder.by_server for holder in own):
             self._cannot_tell_apart("under MPS the driver counts all work as the server's")
         return readings

@@ -96,18 +96,18 @@ def interval(share: float, looks: int) -> tuple[float, float]:
 Row = tuple[str, str, str, str, int]
 
 
-def most_frequent(counts: Mapping[tuple[str, ...], int], most: int) -> list[Json]:
-    """Return rows of counts, the greatest first; the places of rows beyond `most` have no name.
+def most_frequent(counts: Mapping[tuple[str, ...], int], size: int) -> list[Json]:
+    """Return rows of counts, the greatest first; the places of rows beyond `size` have no name.
 
     Args:
         counts: looks by phase, place, and what else tells rows apart.
-        most: rows.
+        size: rows with a place.
     """
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     folded: Counter[tuple[str, ...]] = Counter()
-    for (phase, _, *names), n in ranked[most:]:
+    for (phase, _, *names), n in ranked[size:]:
         folded[phase, "", *names] += n
-    return [[*row, n] for row, n in (*ranked[:most], *sorted(folded.items()))]
+    return [[*row, n] for row, n in (*ranked[:size], *sorted(folded.items()))]
 
 
 def _rows(lines: Iterable[Mapping[str, Any]], by: str | None) -> list[Row]:
