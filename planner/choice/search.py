@@ -35,7 +35,7 @@ from planner.choice.feasibility import (
 )
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
-from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, kept_idle
+from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, idle_shares
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
 from planner.models.draws import Cause
@@ -411,8 +411,8 @@ def _ended_when_idle(profile: Profile, idle: float, needs: Requirements) -> _Hou
     if pause_s is not None:
         least, expected = max(0.0, 1.0 - lost_s / pause_s), math.exp(-lost_s / pause_s)
         basis = Message("hours.idle-pauses", share=idle, seconds=pause_s)
-    around = profile.idle_around_fraction
-    saved, within = around * (1.0 - kept_idle(profile, needs)), max(0.0, idle - around)
+    around, kept = idle_shares(profile, needs, 0.0)
+    saved, within = around - kept, max(0.0, idle - around)
     parts = (0.95, min(0.95, expected), least)
     low, mid, high = (1.0 - saved - within * part for part in parts)
     *_, share = open_hours(profile) or (0.0,)

@@ -21,6 +21,7 @@ from planner.profile.model import Profile
 from planner.profile.source import part_measured
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
+from planner.signals.signals import idle_pause_s, nights_between
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.message import Message
@@ -57,7 +58,7 @@ class Workload:
         demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
             as that); 24 or 168 numbers; None where it is not stated.
         service: of a measured language model: what one copy can take; None for other jobs.
-        idle_hours: of `hours` those before and after the job in which nothing runs; 0 of held time.
+        idle_hours: of `hours` those before, after and between its runs; 0 of held time.
         ended_idle_hours: what is left of them where the machine is ended when it is idle.
         notes: what was assumed.
     """
@@ -86,7 +87,7 @@ class Workload:
         return self.hours.mid - self.idle_hours
 
     def idle_hours_with(self, actions: Collection[str]) -> float:
-        """Return the hours before and after the job that machines stay on, with these actions."""
+        """Return the hours outside of the job that machines stay on, with these actions."""
         return self.ended_idle_hours if END_WHEN_IDLE in actions else self.idle_hours
 
     def time_factor(self, hours: float, actions: Collection[str]) -> float:
@@ -218,6 +219,7 @@ def check_horizon(period: Period, requirements: Requirements) -> None:
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
     usage, notes, around = profile.usage, list[str](), profile.idle_around_fraction
+    idle, ended = idle_shares(profile, requirements, nights_between(profile))
     fixed = profile.job.kind.has_fixed_work or period == "run"
     if period == "run":
         hours, total = _run_hours(profile)
@@ -260,8 +262,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         replicas=replicas,
         demand=demand,
         service=service,
-        idle_hours=hours.mid * around if fixed else 0.0,
-        ended_idle_hours=hours.mid * around * kept_idle(profile, requirements) if fixed else 0.0,
+        idle_hours=hours.mid * idle if fixed else 0.0,
+        ended_idle_hours=hours.mid * ended if fixed else 0.0,
         notes=tuple(notes),
     )
 
@@ -300,14 +302,25 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
     return exactly(hours, Message("hours.of-work")), work.total
 
 
-def kept_idle(profile: Profile, requirements: Requirements) -> float:
-    """Return what is left of the idle time around the job where the machine ends when idle, 0-1.
+def idle_shares(profile: Profile, requirements: Requirements, nights: float) -> tuple[float, float]:
+    """Return the shares of paid time, 0-1, idle today and where the machine ends when idle.
 
-    The wait until it ends and the next start, of a pause as long as what was recorded.
+    Before, after and between runs. Of each pause the wait until it ends and the next start stay.
+
+    Args:
+        profile: what was measured; one pause is before and after the job, where that is long.
+        requirements: how long a start takes.
+        nights: the share of the job's window in long pauses between its runs.
     """
-    around_s = profile.window.idle_around_s if profile.window is not None else 0.0
-    lost_s = IDLE_END_S + requirements.checkpoints.restart_s
-    return max(_LEAST_KEPT, min(1.0, lost_s / around_s)) if around_s else 1.0
+    around, window = profile.idle_around_fraction, profile.window
+    idle, pause_s = around + (1.0 - around) * nights, idle_pause_s(profile)
+    if window is None or not idle:
+        return 0.0, 0.0
+    between = nights * (window.duration_s or 0.0) / pause_s if nights and pause_s else 0.0
+    pauses = between + (around > 0.0)
+    lost_s = (IDLE_END_S + requirements.checkpoints.restart_s) * pauses
+    kept = lost_s / (idle * window.recorded_s)
+    return idle, idle * max(_LEAST_KEPT / pauses, min(1.0, kept))
 
 
 def _bytes(stated: int | None, gib: float | None) -> int:

@@ -107,10 +107,7 @@ def in_turns(
         for name, value in _of_no_action(recipe).items()
     ]
     return Application(
-        command=tuple(command),
-        in_process=switched,
-        experiment=experiment,
-        changes=tuple(changes),
+        command=tuple(command), in_process=switched, experiment=experiment, changes=tuple(changes)
     )
 
 

@@ -205,9 +205,7 @@ class AskedRecipe:
             if "{" not in text
         }
         return replace(
-            self,
-            actions={**self.actions, **added},
-            environment={**self.environment, **variables},
+            self, actions={**self.actions, **added}, environment={**self.environment, **variables}
         )
 
 

@@ -349,9 +349,7 @@ def mean_up_s(gpus: float) -> float:
 
 
 def checkpoint_every_s(
-    gpus: float,
-    checkpoints: CheckpointCosts = CHECKPOINTS,
-    spot_up_s: float | None = None,
+    gpus: float, checkpoints: CheckpointCosts = CHECKPOINTS, spot_up_s: float | None = None
 ) -> float:
     """Return the time of work between checkpoints, seconds: what is set and what is billed.
 

@@ -136,10 +136,7 @@ def by_catalog(
     hours = faster + work.idle_hours
     bill = bill_of_work(offer, count, hours, work, catalog)
     rented = _Rented(
-        offer=offer_on(offer, catalog.as_of),
-        count=count,
-        lines=cost_lines(bill.lines),
-        hours=hours,
+        offer=offer_on(offer, catalog.as_of), count=count, lines=cost_lines(bill.lines), hours=hours
     )
     return _dollars(
         period,

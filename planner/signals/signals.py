@@ -12,7 +12,7 @@ from planner.profile.source import memory_room_gib
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
-from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S
+from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S
 from pricing import hardware
 from pricing.message import Message
 
@@ -238,6 +238,16 @@ def idle_pause_s(profile: Profile) -> float | None:
     return 1.0 / rate if rate else None
 
 
+def nights_between(profile: Profile) -> float:
+    """Return the share of the job's window in pauses of eight hours or more, 0-1: no work at all.
+
+    0 where pauses are shorter on average, and where the host or the video engines work on.
+    """
+    used = profile.cpu_fraction or 0.0, _video(profile) or 0.0
+    is_night = (idle_pause_s(profile) or 0.0) >= NIGHT_S and used[0] < LOW and used[1] < _IDLE_BELOW
+    return (places.idle_phases(profile) or 0.0) if is_night else 0.0
+
+
 def open_hours(profile: Profile) -> tuple[int, int, int, float] | None:
     """Return the hours in which people work on it, those between two pieces of work among them.
 
@@ -406,6 +416,7 @@ SIGNALS: dict[str, Signal] = {
             "mem.used_gib.max": _memory_held_gib,
             "power.fraction.mean": _power_share,
             "phases.pause_s": idle_pause_s,
+            "phases.nights": nights_between,
             "power.over_idle": _power_over_idle,
             "power.cap_fraction": _cap,
             "throttle.fraction.most": _worst_throttled,

@@ -327,8 +327,9 @@ def _wasted(job: JobPlan, died: tuple[str, str, Decimal | None] | None) -> Itera
     elif not is_same:  # else the line above says it
         yield _waste(first, paid, within, _wasted_usd(job))
     for finding in _idle_beside(job):
-        usd, cause = whole_dollars(finding.waste_usd), translate_text(finding.cause)
-        yield Line(label=_("Idle"), text=_("{usd} of it: {cause}", usd=usd, cause=cause))
+        amount = _("{usd} of the waste", usd=whole_dollars(finding.waste_usd))
+        text = _("{amount}: {cause}", amount=amount, cause=translate_text(finding.cause))
+        yield Line(label=_("Idle"), text=text)
 
 
 def _idle_beside(job: JobPlan) -> list[Finding]:
@@ -385,7 +386,7 @@ def _waste(
     usd = whole_dollars(together)
     amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
     if together > waste:
-        amount = _("{amount}, {part} of it so", amount=amount, part=whole_dollars(waste))
+        amount = _("{amount}, of which {part}", amount=amount, part=whole_dollars(waste))
     elif other_usd:
         more = whole_dollars(round(waste, 0) - round(other_usd, 0))
         amount = _("{amount}; the other {rest}", amount=amount, rest=more)

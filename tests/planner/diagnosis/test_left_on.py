@@ -86,6 +86,21 @@ def test_nights_inside_a_recording_are_idle_like_those_at_its_ends(
     assert sum(share or 0.0 for share in idle.values()) >= 39 / 72 - 0.01
 
 
+def test_nights_between_runs_are_not_billed_where_an_idle_machine_ends(tmp_path: Path) -> None:
+    """Of 72 h a training runs for 9: 91.25 of 730 h are billed, and a part of the idle ones.
+
+    Of those, 638.75 h, 1/60 stays: a twentieth over three pauses. It is 101.9 h, billed as 102.
+    """
+    profile = recorded(tmp_path, 72.0, lambda hour: 2 <= hour % 24 < 5)
+    job = replace(profile.job, kind=JobKind("training"))
+    draft = plan(running(replace(profile, job=job)))
+    now = draft.jobs[0].now
+    assert now is not None
+    assert now.actions == ("idle-shutdown",)
+    assert now.usd is not None
+    assert now.usd.mid == Decimal("204.00")
+
+
 def test_a_session_in_bursts_stays_one(tmp_path: Path) -> None:
     """Of a notebook the pauses are the verdict; the last one is counted once."""
     profile = recorded(tmp_path, 8.0, lambda hour: hour < 5 and hour % 1.5 < 0.2)
@@ -160,5 +175,5 @@ def test_pauses_and_the_hours_after_the_session_are_one_waste(tmp_path: Path) ->
     parts = [finding.waste_usd or Decimal(0) for finding in draft.jobs[0].findings[:2]]
     assert screen.wasted_usd == sum(parts)
     facts = {line.label: line.text for line in screen.facts}
-    assert f", ${parts[0]:,.0f} of it so: " in facts["Wasted"]
-    assert facts["Idle"].startswith(f"${parts[1]:,.0f} of it: ")
+    assert f", of which ${parts[0]:,.0f}: " in facts["Wasted"]
+    assert facts["Idle"].startswith(f"${parts[1]:,.0f} of the waste: ")
