@@ -211,11 +211,7 @@ def read_actions() -> Iterator[Action]:
 
 
 def _action(
-    code: str,
-    *,
-    when: Iterable[str] = (),
-    needs: Iterable[str] = (),
-    **fields: object,
+    code: str, *, when: Iterable[str] = (), needs: Iterable[str] = (), **fields: object
 ) -> Action:
     if misspelled := fields.keys() - Action.__dataclass_fields__.keys():
         raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(misspelled))}")

@@ -17,6 +17,7 @@ from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
+from planner.signals.compute_share import time_on_gpu
 from planner.signals.condition import Signals
 from planner.signals.finding import Finding
 from planner.signals.signals import memory_need_gib, worst_latency_ms
@@ -225,8 +226,7 @@ class JobContext:
 
         Kernels of one job run one after another, so it is their time that a slower GPU stretches.
         """
-        loads = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
-        return max((share for share in loads if share is not None), default=None)
+        return time_on_gpu(self.profile)
 
     @cached_property
     def latency_ms(self) -> float | None:

@@ -66,9 +66,9 @@ class Workload:
     hours: Estimate
     units: float | None
     fixed_work: bool
-    egress_bytes: int
-    storage_bytes: int
-    storage_h: Decimal | None
+    egress_bytes: int = 0
+    storage_bytes: int = 0
+    storage_h: Decimal | None = None
     dataset_bytes: int = 0
     boot_disk_bytes: int = 0
     boot_disk_h: float | None = None

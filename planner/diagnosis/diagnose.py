@@ -18,10 +18,7 @@ from pricing.message import Message, join
 from pricing.money import cents
 
 _NOTHING = Finding(
-    code="unmeasured",
-    severity="info",
-    confidence="possible",
-    cause=Message("cause.nothing-read"),
+    code="unmeasured", severity="info", confidence="possible", cause=Message("cause.nothing-read")
 )
 _NO_CURE = Message("cause.no-cure")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
@@ -187,11 +184,7 @@ def _doubt(finding: Finding, why: Message) -> Finding:
 
 
 def _claim_order(finding: Finding) -> tuple[int, float, str]:
-    return (
-        _CONFIDENCE_ORDER[finding.confidence],
-        -(finding.waste_fraction or 0.0),
-        finding.code,
-    )
+    return (_CONFIDENCE_ORDER[finding.confidence], -(finding.waste_fraction or 0.0), finding.code)
 
 
 def _severity(waste_fraction: float, finding: Finding) -> Severity:

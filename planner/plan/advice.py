@@ -10,9 +10,11 @@ from decimal import Decimal
 from functools import partial
 from shlex import quote
 
+import msgspec
+
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
-from planner.choice.baseline import bill_of_work
+from planner.choice.baseline import bill_of_work, seconds
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
@@ -33,12 +35,15 @@ from planner.signals.thresholds import LEFT_ON
 from pricing.billing.lines import BY_TIME
 from pricing.catalog.offer import TERMS_H, Offer
 from pricing.message import Message, join
-from pricing.money import HOURS_PER_MONTH, cents, plain, whole_dollars
+from pricing.money import HOURS_PER_MONTH, cents, plain, usd, whole_dollars
+from pricing.tables import read_csv
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
 _AFTER_COUNTERS = 1.43  # the counter form's interval
 _TWO = 2
+_USE_GPU = "use-gpu"
+_CORES_DIFFER = (Decimal("1.25"), Decimal(1), Decimal("0.8"))  # hours on other cores; our estimate
 _WORTH = 1.1  # less than this much narrower is not a reason to rent
 # An experiment that narrows half as much as the best one for half its money or less will do.
 _HALF = 0.5
@@ -72,6 +77,8 @@ def cure_now(
         options: that are listed.
     """
     findings = tuple(item for item in context.findings if not _needless(item, context, choice))
+    if findings and findings[0].actions == (_USE_GPU,) and (instead := _without_gpu(context)):
+        return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     scaled = (o for o in options if choice is not None and o.scaling)
@@ -90,6 +97,33 @@ def cure_now(
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
     return None if cure is None else _try(cure, context, priced.get(cure.code))
+
+
+def _without_gpu(context: JobContext) -> Now | None:
+    """Return the cheapest machines without a GPU that carry the job; None where none saves."""
+    today, bill, count = context.baseline.offer, context.baseline.quote, context.baseline.count
+    need, hours = context.host, seconds(context.work.hours.mid)
+    if today is None or bill is None or need.cores is None or context.baseline.tenancy:
+        return None
+    costs = []
+    for row in read_csv("cpu_nodes.csv"):
+        monthly, name = (
+            row["usd_per_month"] or "Infinity",
+            f"{row['provider']}/{row['instance_type']}",
+        )
+        cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
+        if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
+            price = min(usd(row["usd_per_hour"]) * hours, Decimal(monthly)) * count
+            costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
+    machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+    _, price, name, vcpus = min(costs, default=(True, machines, "", ""))
+    if price >= machines:
+        return None
+    low, mid, high = (cents(machines - price * part) for part in _CORES_DIFFER)
+    saves = Saved(low=low, mid=mid, high=high)
+    step = _step((_USE_GPU,), f"gpucost explain {_USE_GPU}", saves, 2.0, context)
+    text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
+    return msgspec.structs.replace(step, what=text)
 
 
 def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:
@@ -450,12 +484,5 @@ def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:
 
 def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
     """Return the bill of the experiment, by the provider's own rules, without the job's data."""
-    no_work = Workload(
-        hours=context.work.hours,
-        units=None,
-        fixed_work=True,
-        egress_bytes=0,
-        storage_bytes=0,
-        storage_h=None,
-    )
+    no_work = Workload(hours=context.work.hours, units=None, fixed_work=True)
     return bill_of_work(offer, count, MINUTES / 60.0, no_work, context.catalog).exact

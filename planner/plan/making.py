@@ -34,24 +34,9 @@ from planner.plan.bill import (
 )
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.job import (
-    Answer,
-    Effect,
-    Ended,
-    JobPlan,
-    Rejected,
-    Remedy,
-    Way,
-)
+from planner.plan.job import Answer, Effect, Ended, JobPlan, Rejected, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
-from planner.plan.option import (
-    Baseline,
-    BilledShare,
-    MachineSetup,
-    Option,
-    ReasonAgainst,
-    Scaling,
-)
+from planner.plan.option import Baseline, BilledShare, MachineSetup, Option, ReasonAgainst, Scaling
 from planner.plan.plan import (
     Alternative,
     Fleet,

@@ -149,12 +149,6 @@ def _host(part: str) -> Callable[[Profile], float | None]:
     return signal
 
 
-def _busy(profile: Profile) -> float | None:
-    """Return the mean kernel time; SM activity where utilisation cannot be reported (MIG)."""
-    busy = profile.mean("util.kernel_time")
-    return busy if busy is not None else profile.mean("util.sm_active")
-
-
 def _busy_by_gpu(profile: Profile) -> list[float]:
     readings = profile.readings("util.kernel_time") or profile.readings("util.sm_active")
     return [value for value in (s.typical for s in readings) if value is not None]
@@ -380,7 +374,7 @@ SIGNALS: dict[str, Signal] = {
             "job.precision": lambda p: p.job.precision,
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
-            "job.family": lambda p: family(p.job.framework, p.work and p.work.unit),
+            "job.family": lambda p: family(p.job.framework, p.work.unit if p.work else None),
             "job.input": _input,
             "serving.kv_cache_fraction": _serving("kv_cache_fraction"),
             "serving.requests_running": _serving("requests_running"),
@@ -396,7 +390,7 @@ SIGNALS: dict[str, Signal] = {
             "hardware.interconnect": lambda p: p.hardware.interconnect,
             "hardware.compute_capability": _capability,
             "hardware.tf32_over_fp32": _tf32_over_fp32,
-            "util.kernel_time.mean": _busy,
+            "util.kernel_time.mean": lambda p: p.busy_fraction,
             "util.kernel_time.p05": _quantile("p05"),
             "util.kernel_time.p50": _quantile("p50"),
             "util.kernel_time.p95": _quantile("p95"),

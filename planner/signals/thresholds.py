@@ -10,6 +10,7 @@ STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low
 BUSY_NOW = 0.85  # kernels run nearly all the time; start-up and evaluation take the rest
 IDLE = 0.05  # a display or a monitoring agent alone reads up to a few percent
+NEVER = 0.005  # of the time: reads 0 in whole percent
 CPU_FULL = 0.8  # schedulers keep a few cores' worth of slack on a saturated host
 STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work
 # At the Young/Daly interval writing takes sqrt(C / 2M) of the time: 4 % for 2 minutes and a failure

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -195,3 +197,32 @@ def test_a_cure_is_priced_on_the_machine_of_today() -> None:
     assert job.recommended != "o0"  # it is the cures here, together
     assert step.saves.mid >= max(job.priced[code].mid for code in step.actions)
     assert step.saves.mid <= (job.baseline.cost or 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cores", "ram_gib", "held_gib", "machine", "saves"),
+    [
+        ({"kind": "data_preparation"}, 16, 40, 0.4, "aws/m5.4xlarge (16 vCPUs)", "123.20"),
+        ({"kind": "unknown"}, 32, 40, 0.4, "aws/m5.8xlarge (32 vCPUs)", "46.40"),
+        ({"kind": "training"}, 8, 40, 9.0, "aws/m5.4xlarge (16 vCPUs)", "123.20"),
+        ({"kind": "data_preparation"}, 96, 40, 0.4, None, None),
+        ({"kind": "data_preparation"}, 16, 500, 0.4, None, None),
+    ],
+)
+def test_work_of_the_cpu_alone_gets_a_machine_without_a_gpu(  # noqa: PLR0913, PLR0917 - a table
+    fields: dict[str, Any],
+    cores: int,
+    ram_gib: float,
+    held_gib: float,
+    machine: str | None,
+    saves: str | None,
+) -> None:
+    """100 h at $2 less 100 h of the least size with its cores and memory; it is never ended."""
+    host = {"cpu_util": Statistics(mean=0.97, p95=1.0), "ram_used_gib": Statistics(max=ram_gib)}
+    silent = {BUSY: Statistics(mean=0.0, p95=0.0), HELD: Statistics(max=held_gib)}
+    job = planned(a_profile(silent, host=host, cpu_cores=cores, **fields))
+    assert job.findings[0].actions == ("use-gpu",)
+    assert job.now is not None
+    assert job.now.kind == "try"
+    assert (machine or "make the program use the GPU") in job.now.what
+    assert (job.now.saves and job.now.saves.mid) == (saves and Decimal(saves))
