@@ -271,8 +271,12 @@ def _groups(
     files = sorted(opened.files, key=lambda file: str(file.path))
     if len(files) < 2:  # noqa: PLR2004 - nothing to join; what is large is read once
         return [files] if files else []
-    from telemetry.profiling.same_gpus import rotation_of, same_gpus  # noqa: PLC0415 - pandas
-    from telemetry.profiling.zones import offset, zones_of  # noqa: PLC0415 - the same
+    from telemetry.profiling.same_gpus import (  # noqa: PLC0415 - pandas
+        offset,
+        rotation_of,
+        same_gpus,
+        zones_of,
+    )
 
     readings: dict[int, FileReadings] = {}
     for index, file in enumerate(files):

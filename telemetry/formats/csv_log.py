@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.sniff import booking, refused
-from telemetry.readers import clock, csv_text, health
+from telemetry.readers import clock, csv_text
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import (
     ambiguous,
@@ -23,6 +23,7 @@ from telemetry.readers.column_names import (
 )
 from telemetry.readers.devices import readings, table_recording
 from telemetry.readers.hints import Hints
+from telemetry.readers.ledger import findings
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.units import Meaning, spelled
@@ -263,7 +264,7 @@ def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) 
         column = first_of(table.columns, _ROLES.get(name, name))
         if column is not None:
             who[name] = _mapped(cells[column], change)
-    builder.health += health.findings(_of_health(cells, table.of_health, who.get("index")))
+    builder.health += findings(_of_health(cells, table.of_health, who.get("index")))
     columns = [
         (table.header[i].strip(), holds, cells[i])
         for i, holds in table.columns.items()

@@ -10,11 +10,12 @@ import pandas as pd
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Statistics
-from telemetry.readers import clock, health
+from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
+from telemetry.readers.ledger import MEMORY, XID, findings
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import whole_of
 from telemetry.recording.recording import Recording
@@ -96,8 +97,8 @@ def _take(summary: _Summary, name: str, cell: str, builder: RecordingBuilder) ->
     elif name.startswith("totalexecutiontime"):
         summary.length_s = number_in(cell)
     elif name in _ERRORS and (number_in(cell) or 0) > 0:
-        kind = health.MEMORY if name == _ERRORS[0] else health.XID
-        builder.health += health.findings([(f"GPU {summary.index}", kind, number_in(cell) or 0)])
+        kind = MEMORY if name == _ERRORS[0] else XID
+        builder.health += findings([(f"GPU {summary.index}", kind, number_in(cell) or 0)])
     else:
         parts = re.findall(r"(Avg|Max|Min): *([\d.]+)", cell) or [("max", cell)]
         for part, text in parts:

@@ -18,13 +18,13 @@ from telemetry.profiling.merge import per_second
 from telemetry.readers import clock
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import names_of
-from telemetry.readers.csv_text import MOST, csv_rows
+from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording, timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, float_of, protobuf_fields, protobuf_parts
 from telemetry.readers.series import no_samples
-from telemetry.readers.units import MIB
+from telemetry.readers.units import MIB, MOST
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 _Columns = dict[str, NDArray[np.float64]]

@@ -1,16 +1,15 @@
 """Lines of a CSV log to rows of cells, whatever lies between them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
 from telemetry.readers import clock
@@ -24,16 +23,10 @@ from telemetry.readers.column_names import (
     is_rule,
     meanings,
 )
-from telemetry.readers.health import kind_of
-from telemetry.readers.units import SCALES, THROTTLE_BITS, Meaning, spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.hints import Hints
+from telemetry.readers.ledger import kind_of
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelled
 
 _HEADER_WITHIN = 5000
 _WORD = ["word"]
@@ -81,7 +74,7 @@ class CsvTable:
     parts: list[pd.DataFrame] = field(default_factory=list)
 
     @classmethod
-    def of(cls, header: tuple[str, ...], hints: Hints) -> CsvTable:
+    def of(cls, header: tuple[str, ...], hints: Hints) -> "CsvTable":
         """Return a table without rows."""
         kinds = {i: kind for i, cell in enumerate(header) if (kind := kind_of(cell))}
         columns = meanings(header, hints)
@@ -133,7 +126,7 @@ class CsvTable:
         )
 
 
-def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
+def split(blocks: Iterable[str], hints: Hints) -> "Rows | None":
     """Return the rows of a log; None when no header names a measurement.
 
     Args:
@@ -353,7 +346,7 @@ def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:
         return None
 
 
-def _once(cells: list[str]) -> pd.Categorical[str]:
+def _once(cells: list[str]) -> "pd.Categorical[str]":
     places = {text: index for index, text in enumerate(dict.fromkeys(cells))}
     texts = pd.Index(list(places), dtype=object)
     return pd.Categorical.from_codes([places[cell] for cell in cells], texts)
@@ -363,7 +356,6 @@ _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?")
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(?!\d)")
 _PAIR = re.compile(r"([\d.]+)\s*([A-Za-z%]*)\s*/\s*[\d.]+\s*([A-Za-z%]*)")
-MOST = 1e30  # nothing measured is greater, and sums of greater numbers overflow
 THROTTLE_MOST = 0xFFFF_FFFF
 _FLAGS = {"active": 1.0, "not active": 0.0, "1": 1.0, "0": 0.0}
 

@@ -13,10 +13,9 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Health, Source
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.readers.csv_text import MOST
 from telemetry.readers.ledger import Ledger
 from telemetry.readers.payload import Payload
-from telemetry.readers.units import HOST_UNITS
+from telemetry.readers.units import HOST_UNITS, MOST
 from telemetry.recording.recording import (
     GPU,
     JOB,

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pricing.errors import InputError
-from telemetry.readers import clock, health
+from telemetry.readers import clock
 from telemetry.readers.column_names import (
     BITMASK,
     BLANKS,
@@ -22,11 +22,12 @@ from telemetry.readers.column_names import (
     meaning,
     metrics,
 )
-from telemetry.readers.csv_text import MOST, THROTTLE_MOST
+from telemetry.readers.csv_text import THROTTLE_MOST
 from telemetry.readers.hints import Hints
+from telemetry.readers.ledger import findings, kind_of
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
-from telemetry.readers.units import THROTTLE_BITS, Meaning, first_measure
+from telemetry.readers.units import MOST, THROTTLE_BITS, Meaning, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, Served
 
 _SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
@@ -211,10 +212,10 @@ def _enter(
             servers.add(member.name or "value")
     for name, count in points.items():
         builder.ledger.enter(name, count, read=name in servers, metric=True)
-    builder.health += health.findings(
+    builder.health += findings(
         (_who(member), kind, float(np.max(member.readings, initial=-np.inf)))
         for member in series
-        if (kind := health.kind_of(member.name))
+        if (kind := kind_of(member.name))
     )
 
 

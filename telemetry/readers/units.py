@@ -10,6 +10,7 @@ from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 MIB = 1 << 20
 GIB = 1 << 30
+MOST = 1e30  # nothing measured is greater, and sums of greater numbers overflow
 THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
 
 _TABLE = tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from planner.signals.condition import FRACTION
 from planner.signals.finding import Reading
 from planner.signals.signals import SIGNALS, read_signals
 from pricing.message import Message
-from telemetry.readers.health import findings
+from telemetry.readers.ledger import findings
 from templates.report_text import reading
 from tests.planner.factories import a_profile
 
