@@ -12,7 +12,7 @@ from planner.profile.model import Host
 from telemetry.formats import sniff
 from telemetry.readers.column_names import meaning, metrics
 from telemetry.readers.hints import Hints
-from telemetry.readers.units import MAPPABLE, Meaning, target_of
+from telemetry.readers.units import MAPPABLE, Meaning, units_of
 
 # Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
 # W&B the tests compare the slots here with what the readers fill.
@@ -95,10 +95,7 @@ def formats() -> Iterator[str]:
 
 
 def _map_row(name: str) -> tuple[str, str, str]:
-    target = target_of(name)
-    others = (unit for unit in target.units if unit != target.natural)
-    units = ", ".join((target.natural, *others)) if target.units else ""
-    return f"`{name}`", _ROLES.get(name) or _meaning_of_slot(name), units
+    return f"`{name}`", _ROLES.get(name) or _meaning_of_slot(name), ", ".join(units_of(name))
 
 
 def _meaning_of_slot(name: str) -> str:

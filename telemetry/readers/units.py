@@ -95,26 +95,14 @@ _NATURAL = {"fraction": "%", "GiB": "MiB", "°C": "C"}
 _COUNTED = {"energy.total_j": "counter.energy_j"}  # a meter counts up; the window's is a difference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapTarget:
-    """What a mapped column can be.
+def units_of(name: str) -> tuple[str, ...]:
+    """Return the units of a column that is mapped to a name; none for texts.
 
-    Attributes:
-        name: as it stands behind the `=`.
-        units: that may stand behind a colon; none for texts.
-        natural: the unit where none is said.
+    The first is meant where none is said; the others may stand behind a colon, too.
     """
-
-    name: str
-    units: tuple[str, ...]
-    natural: str
-
-
-def target_of(name: str) -> MapTarget:
-    """Return what a column that is mapped to a name can be."""
     own = Meaning(target=_COUNTED.get(name, name)).to
-    units = tuple(unit for unit, to in SCALES if to == own and unit in SPELLINGS.values())
-    return MapTarget(name=name, units=units, natural=_NATURAL.get(own, own))
+    units = [unit for unit, to in SCALES if to == own and unit in SPELLINGS.values()]
+    return tuple(sorted(units, key=lambda unit: unit != _NATURAL.get(own, own)))
 
 
 def mapping_problem(column: str, mapping: str) -> str | None:
@@ -125,7 +113,7 @@ def mapping_problem(column: str, mapping: str) -> str | None:
             f"--map {column}={mapping}: {name!r} is not a slot, so the column cannot be read. "
             f"Use one of: {', '.join(MAPPABLE)}."
         )
-    units = target_of(name).units
+    units = units_of(name)
     if unit and spelled(unit) not in units:
         choice = f"Use one of: {', '.join(units)}." if units else "Leave it out: it is a text."
         return f"--map {column}={mapping}: {name} is not told in {unit!r}. {choice}"
@@ -140,6 +128,7 @@ def meaning_of(mapping: str, header_unit: str | None) -> Meaning:
         header_unit: the unit in the column's own name.
     """
     name, _, unit = mapping.partition(":")
-    target = target_of(name)
-    own = spelled(unit) or (header_unit if header_unit in target.units else target.natural)
-    return Meaning(target=_COUNTED.get(name, name), unit=own if target.units else "", rank=-1)
+    stated = [spelled(unit), header_unit]
+    units = units_of(name) or ("",)
+    own = next((unit for unit in stated if unit in units), units[0])
+    return Meaning(target=_COUNTED.get(name, name), unit=own or "", rank=-1)

@@ -10,7 +10,7 @@ from planner.profile.model import Host, Profile
 from pricing.errors import InputError
 from telemetry.lake.profiles import columns_of
 from telemetry.readers.hints import Hints
-from telemetry.readers.units import HOST_UNITS, MAPPABLE, target_of
+from telemetry.readers.units import HOST_UNITS, MAPPABLE, units_of
 from telemetry.sources import read_source
 
 SECONDS = 20
@@ -93,7 +93,7 @@ def test_every_reading_can_be_mapped_in_every_unit(
 @pytest.mark.parametrize("name", READINGS)
 def test_the_units_are_those_that_the_page_lists(name: str) -> None:
     """No unit that is offered is left out of the cases, and none is tried that is not offered."""
-    assert set(target_of(name).units) == set(VALUES[READINGS[name]])
+    assert set(units_of(name)) == set(VALUES[READINGS[name]])
 
 
 @pytest.mark.parametrize(("name", "natural"), [("power.board_w", 250), ("host.cpu_util", 25)])
@@ -101,7 +101,7 @@ def test_without_a_unit_it_is_the_first_one_of_the_page(
     tmp_path: Path, name: str, natural: int
 ) -> None:
     """Percent, MiB and the slot's own unit otherwise."""
-    scale = 0.01 if target_of(name).natural == "%" else 1.0
+    scale = 0.01 if units_of(name)[0] == "%" else 1.0
     assert _mean(_imported(tmp_path, name, natural, header=True), name) == natural * scale
 
 
