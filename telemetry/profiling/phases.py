@@ -67,7 +67,9 @@ def phases(merged: Recording) -> tuple[Phase, ...]:
 def _ticks(
     samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
 ) -> _Ticks | None:
-    loads = [load for _, rows in by_gpu(samples) if (load := _load(rows)) is not None]
+    columns = [name for name in (GPU, TIME, *LOADS, _POWER) if name in samples]
+    devices = [rows for _, rows in by_gpu(samples[columns])]
+    loads = [load for rows in devices if (load := _load(rows)) is not None]
     stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
@@ -78,7 +80,7 @@ def _ticks(
     if len(np.unique(clock)) < 2:  # noqa: PLR2004 - one instant has no phases
         return None
     busy = [_at(clock, times, values) for times, values in loads]
-    power = [_at(clock, *read) for _, rows in by_gpu(samples) if (read := _read_of(rows, _POWER))]
+    power = [_at(clock, *read) for rows in devices if (read := _read_of(rows, _POWER))]
     return _Ticks(
         t_s=clock,
         stood_s=durations(clock),

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -313,8 +314,8 @@ def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) ->
     if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
         lines = text.decode().split("\n")
         rows = _at_once(lines, delimiter) or [cells_of(line, delimiter) for line in lines]
-        columns = ([row[i] if i < len(row) else "" for row in rows] for i in positions)
-        return pd.DataFrame({i: _once(cells) for i, cells in zip(positions, columns, strict=True)})
+        columns = list(zip_longest(*rows, fillvalue=""))
+        return pd.DataFrame({i: _once(columns[i]) for i in positions})
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
     pattern = delimiter.join(_WORD * width)
     table = pd.read_csv(
@@ -346,7 +347,7 @@ def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:
         return None
 
 
-def _once(cells: list[str]) -> "pd.Categorical[str]":
+def _once(cells: Sequence[str]) -> "pd.Categorical[str]":
     places = {text: index for index, text in enumerate(dict.fromkeys(cells))}
     texts = pd.Index(list(places), dtype=object)
     return pd.Categorical.from_codes([places[cell] for cell in cells], texts)
