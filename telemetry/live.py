@@ -240,12 +240,12 @@ def _series_of_server(
     for i in order:
         if light[i].name.lower() == IDENTITY_METRIC:
             about[light[i].uuid].append(light[i])
-    named = by_job([light[i] for i in positions], about_pods, hints.job_label)
+    members, labels = by_job([light[i] for i in positions], about_pods, hints.job_label)
     devices: dict[str, list[int]] = defaultdict(list)
-    for number, member in enumerate(named.series):
+    for number, member in enumerate(members):
         if member.labels.get("vgpu"):
             devices[_device(member)].append(number)
-    return _ServerSeries(named.series, positions, devices, about, named.labels)
+    return _ServerSeries(members, positions, devices, about, labels)
 
 
 def _device(member: SampledSeries) -> str:

@@ -63,7 +63,7 @@ class _Lines:
     facts: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
-    rows: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(_floats))
+    rows: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(lambda: array("d")))
     blocks: "dict[int, list[Unfolded]]" = field(default_factory=lambda: defaultdict(list))
     events: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -226,17 +226,13 @@ def _run(lines: _Lines) -> Run | None:
     return None if named == Run() else named
 
 
-def _floats() -> "array[float]":
-    return array("d")
-
-
 def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...]) -> Observed:
     return replace(
         together(lines.events),
         name=facts.get("job"),
         cpu_cores=facts.get("cpu_cores"),
         ram_gib=facts.get("ram_gib"),
-        identity=_machine_identity(facts),
+        identity=MachineIdentity(**{f.name: facts.get(f.name) for f in fields(MachineIdentity)}),
         interconnect=_interconnect(facts, gpus),
         run=_run(lines),
     )
@@ -247,12 +243,6 @@ _OF_MACHINE = {
     "machine_cores": "cpu_cores",
     "machine_ram_gib": "ram_gib",
 }
-
-
-def _machine_identity(facts: dict[str, Any]) -> MachineIdentity:
-    """Return which machine it was, as far as the capture says."""
-    names = [field.name for field in fields(MachineIdentity)]
-    return MachineIdentity(**{name: facts.get(name) for name in names})
 
 
 def _interconnect(facts: dict[str, Any], gpus: Sequence[GpuIdentity]) -> str | None:

@@ -8,7 +8,7 @@ LeaderWorkerSet and Ray set.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,23 +27,13 @@ _PROCESS_MEMORY = "dcgm_fi_dev_fb_used"
 PROCESS_MEMORY_METRIC = "gpucost_process_fb_used"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pods:
-    """Series with the jobs of their pods.
-
-    Attributes:
-        series: those of other metrics, with the job as `exported_pod` where it is known.
-        labels: whose each job is.
-        notes: what a reader of the profile should know.
-    """
-
-    series: tuple[SampledSeries, ...]
-    labels: Mapping[str, JobLabels]
-    notes: tuple[str, ...]
+_Series = tuple[SampledSeries, ...]
 
 
-def pods(members: Iterable[SampledSeries], job_label: str | None = None) -> Pods:
-    """Return the series by job in place of by pod, and whose the jobs are.
+def pods(
+    members: Iterable[SampledSeries], job_label: str | None = None
+) -> tuple[_Series, Mapping[str, JobLabels], tuple[str, ...]]:
+    """Return the series by job in place of by pod, whose the jobs are, and notes on shared GPUs.
 
     Raises:
         InputError: no series has the label that is to name jobs.
@@ -55,23 +45,23 @@ def pods(members: Iterable[SampledSeries], job_label: str | None = None) -> Pods
             about.append(member.labels)
         else:
             measured.append(member)
-    named = by_job(measured, about, job_label)
-    if job_label is not None and not any(member.job for member in named.series):
+    named, labels = by_job(measured, about, job_label)
+    if job_label is not None and not any(member.job for member in named):
         label_keys = sorted({key for member in measured for key in member.labels})
         raise InputError(
             f"--job-label {job_label}: no series has that label, so it names no job. Labels of the "
             f"data: {', '.join(label_keys)}."
         )
-    series, notes = shared(named.series)
-    return replace(named, series=series, notes=notes)
+    series, notes = shared(named)
+    return series, labels, notes
 
 
 def by_job(
     members: Sequence[SampledSeries],
     about: Iterable[Mapping[str, str]],
     job_label: str | None = None,
-) -> Pods:
-    """Return the series in their order, each with its job in place of its pod.
+) -> tuple[_Series, Mapping[str, JobLabels]]:
+    """Return the series in their order, each with its job as `exported_pod`, and whose jobs are.
 
     Jobs of one name in several namespaces are several jobs.
 
@@ -102,7 +92,7 @@ def by_job(
             job_labels = replace(job_labels, team=_own_namespace(member) or None)
         if job is not None and job_labels != JobLabels():
             labels[job] = job_labels
-    return Pods(series=tuple(series), labels=labels, notes=())
+    return tuple(series), labels
 
 
 def _job_name(
@@ -163,7 +153,7 @@ def _job_labels(labels: Mapping[str, str]) -> JobLabels:
     return JobLabels(**texts, is_complete=False)
 
 
-def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], tuple[str, ...]]:
+def shared(series: Sequence[SampledSeries]) -> tuple[_Series, tuple[str, ...]]:
     """Return the series with memory of processes told apart, and what shared GPUs show.
 
     A GPU in turns (`vgpu`) carries a copy of each metric for each pod: older exporters copy the

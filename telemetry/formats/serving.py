@@ -51,17 +51,15 @@ def recording_by_job(
     Raises:
         InputError: none of the series is a GPU metric, and none is of a server of models.
     """
-    by_job = pods(members, hints.job_label)
-    builder.notes += by_job.notes
-    servers = served(by_job.series, clocked=clocked)
-    names = (member.name for member in by_job.series if metric_of(member.name, member.labels))
+    by_job, labels, notes = pods(members, hints.job_label)
+    builder.notes += notes
     return series.recording(
         builder,
-        by_job.series,
+        by_job,
         hints,
-        served=servers,
-        of_servers=frozenset(names),
-        labels=by_job.labels,
+        served=served(by_job, clocked=clocked),
+        of_servers=frozenset(m.name for m in by_job if metric_of(m.name, m.labels)),
+        labels=labels,
         **more,
     )
 
