@@ -25,14 +25,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_807,
-    "files": 454,
-    "modules with one importer": 69,
-    "public classes": 674,
+    "lines of code": 69_422,
+    "files": 452,
+    "modules with one importer": 67,
+    "public classes": 669,
     "document classes": 14,
     "memo dictionaries in frozen values": 0,
     "vague names": 183,
-    "uses of Any": 314,
+    "uses of Any": 308,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.
