@@ -13,6 +13,7 @@ from planner.choice.requirements import Rejected, Requirements
 from planner.choice.workload import Tenancy, Workload, assumption, impossible_figures
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
+from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
 from planner.profile.trials import Replicas
@@ -350,7 +351,8 @@ def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) ->
     """Return a service on several machines that answer apart as one copy, and how many there are.
 
     They are as many as its stated copies, or have a GPU each. A service is returned as it is where
-    a GPU may hold a part of its model, or where its copies are counted otherwise.
+    a GPU may hold a part of its model, or where its copies are counted otherwise. Copies on the
+    GPUs of one machine are one job, whose GPUs work apart.
     """
     job, hardware, work = profile.job, profile.hardware, profile.work
     weights = SIGNALS["weights.of_gpu"].read(profile) if job.parameters else 0.0
@@ -363,6 +365,10 @@ def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) ->
         return profile  # planning it says what is wrong
     gpus, machines = profile.gpu_count, _machines(profile, offer)
     copies = job.replicas.now if job.replicas else None if job.serving else gpus
+    if machines == 1 and job.replicas and job.parallelism and copies == gpus:
+        rate = job.requests_per_s and job.requests_per_s * gpus
+        job = replace(job, parallelism=Parallelism.NONE, replicas=None, requests_per_s=rate)
+        return replace(profile, job=job)
     if machines == 1 or copies != machines or gpus % machines:
         return profile
     if job.replicas is None:

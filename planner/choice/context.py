@@ -253,10 +253,7 @@ class JobContext:
     def predictions(self) -> Predictions:
         """How fast the job is elsewhere."""
         return Predictions(
-            profile=self.profile,
-            parts=self.parts,
-            probes=self.probes,
-            record=self.asked.history,
+            profile=self.profile, parts=self.parts, probes=self.probes, record=self.asked.history
         )
 
     def kernel_speed(self, gpu: Gpu) -> Estimate:
@@ -279,7 +276,7 @@ def _machines(offer: Offer, gpus: int, today: int, context: JobContext) -> int:
     """Return as many nodes as today, or whole large machines, of another size than today's.
 
     Where a provider sells a GPU by ones and by eights and the job wants a number between, training
-    takes as many single ones as it wants.
+    takes as many single ones as it wants; so does, anywhere, a job whose GPUs work apart.
     """
     nodes = context.profile.hardware.nodes or today
     if nodes > 1 and offer.gpu_count * nodes == gpus:
@@ -288,9 +285,8 @@ def _machines(offer: Offer, gpus: int, today: int, context: JobContext) -> int:
         return max(1, int(gpus // offer.gpu_count))
     job = context.profile.job
     spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
-    if offer.gpu_count == 1 and spreads and _not_sold(offer, gpus, context):
-        return gpus
-    return 1
+    is_apart = context.profile.works_apart or (spreads and _not_sold(offer, gpus, context))
+    return gpus if offer.gpu_count == 1 and is_apart else 1
 
 
 def _idle(offer: Offer, gpus: int, context: JobContext) -> int:

@@ -4,12 +4,7 @@ from collections.abc import Callable, Iterable
 
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.candidate import Candidate
-from planner.choice.context import (
-    HostNeed,
-    JobContext,
-    host_lacks,
-    host_unknown,
-)
+from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
 from planner.profile.model import Profile
@@ -237,7 +232,7 @@ def _connected(size: OnSale, context: JobContext) -> Why | None:
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in FAST_LINKS:
         link = {"pcie": "PCIe"}.get(offer.interconnect or "", offer.interconnect)
         return "interconnect", Message("no.nvlink", link=link or Message("no.links-unknown"))
-    if count == 1 or size.today:
+    if count == 1 or size.today or context.profile.works_apart:
         return None
     network = offer.network_gbps
     if network is None:
@@ -285,10 +280,7 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
         return "latency", Message("no.latency-unmeasured")
     busy = context.load
     if busy is not None and busy / speed.mid > BUSIEST and not same and candidate.scaling is None:
-        return (
-            "slowdown",
-            Message("no.busy", share=busy / speed.mid, limit=BUSIEST),
-        )
+        return ("slowdown", Message("no.busy", share=busy / speed.mid, limit=BUSIEST))
     judged = latency is not None and target is not None
     if speed.mid < 1.0 / context.asked.max_slowdown and not same and not judged:
         return "slowdown", Message("no.slow", speed=speed.mid, slowdown=1.0 / speed.mid)

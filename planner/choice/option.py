@@ -227,7 +227,7 @@ def distribution(
         memory_gib: that a process can use on one of them.
         needs: what it takes to survive failures there.
     """
-    if not profile.job.kind.trains or layout.gpu_count == 1:
+    if not profile.job.kind.trains or layout.gpu_count == 1 or profile.works_apart:
         return None
     mode, why = _mode(profile, layout, memory_gib)
     nodes = layout.machines
@@ -256,10 +256,7 @@ def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallel
         return Parallelism.DDP, Message("split.fits", gib=states)
     if states / layout.gpu_count <= room:
         return _sharded(layout)
-    return (
-        Parallelism.PIPELINE,
-        Message("split.exceeds", gib=states),
-    )
+    return (Parallelism.PIPELINE, Message("split.exceeds", gib=states))
 
 
 def _sharded(layout: Layout) -> tuple[Parallelism, str]:
@@ -270,10 +267,7 @@ def _sharded(layout: Layout) -> tuple[Parallelism, str]:
         link = "NVLink" if fast else "PCIe"
         return Parallelism.FSDP, Message("split.sharded", link=link)
     if fast:
-        return (
-            Parallelism.TENSOR,
-            Message("split.inside"),
-        )
+        return (Parallelism.TENSOR, Message("split.inside"))
     return Parallelism.PIPELINE, Message("split.stages")
 
 

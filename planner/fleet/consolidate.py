@@ -310,11 +310,7 @@ class Draft:
         )
 
     def add(
-        self,
-        packing: "Packing",
-        solo: list[Tenant],
-        ended: list[Tenant],
-        catalog: Catalog | None,
+        self, packing: "Packing", solo: list[Tenant], ended: list[Tenant], catalog: Catalog | None
     ) -> None:
         """Place the jobs of one machine type.
 
@@ -372,11 +368,7 @@ class Draft:
                 self._joined.append(_Joined(_by_name(group), (len(self._gpus),), cost))
 
     def _add_machines(
-        self,
-        bins: list[list[Tenant]],
-        solo: list[Tenant],
-        machines: Left,
-        ended: Iterable[Tenant],
+        self, bins: list[list[Tenant]], solo: list[Tenant], machines: Left, ended: Iterable[Tenant]
     ) -> None:
         """Place jobs on machines of several GPUs whose bill they share."""
         self._notes.extend(machines.notes)

@@ -382,6 +382,8 @@ class Predictions:
         before, step = self._start
         if self._serves_split:
             return tensor_parallel(before, target, step, faster.mid)
+        if self.profile.works_apart:
+            return exactly(target.gpu_count / before.gpu_count, Message("scaling.apart"))
         return speed_up(before, target, step, faster=faster.mid)
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:

@@ -33,14 +33,7 @@ from planner.profile.kinds import (
     JobKind,
     Parallelism,
 )
-from planner.profile.trials import (
-    Change,
-    Latency,
-    Replicas,
-    Serving,
-    TracedSteps,
-    TriedInTurns,
-)
+from planner.profile.trials import Change, Latency, Replicas, Serving, TracedSteps, TriedInTurns
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
 from pricing.message import Message
@@ -468,6 +461,11 @@ class Profile:
     def gpu_count(self) -> int:
         """GPUs of the job: declared, else as many as reported, at least one."""
         return self.hardware.gpu_count or max(1, len(self.gpus))
+
+    @property
+    def works_apart(self) -> bool:
+        """Whether each of several GPUs does work of its own, as stated; an unknown way does not."""
+        return self.gpu_count > 1 and self.job.parallelism is Parallelism.NONE
 
     def readings(self, slot: str) -> tuple[Statistics, ...]:
         """Return the statistics of one slot, one per GPU that reported it."""

@@ -134,6 +134,41 @@ def test_single_gpus_of_a_service_are_its_copies(
         assert found.cost == 1460 * found.count
 
 
+@pytest.mark.parametrize(
+    ("fields", "count"),
+    [
+        ({"kind": "training", "parallelism": "none"}, 4),
+        ({"parallelism": "none"}, 4),
+        ({"parallelism": "none", "replicas": Replicas(now=4)}, 4),
+        ({"kind": "training", "parallelism": "ddp"}, None),
+        ({"kind": "training", "parallelism": "none", "busy": 3}, 3),
+    ],
+)
+def test_gpus_that_work_apart_may_stand_apart(fields: dict[str, Any], count: int | None) -> None:
+    """4 GPUs of one machine at $12 that exchange nothing are as fast on 4 machines at $1."""
+    node, single = (
+        sold(name, usd, gpu_count=n)
+        for name, usd, n in (("node", "12.00", 4), ("single", "1.00", 1))
+    )
+    ran, idle = (
+        {"util.kernel_time": Statistics(mean=0.9, p95=1.0), "mem.used_gib": Statistics(max=40.0)},
+        {"util.kernel_time": Statistics(mean=0.0, p95=0.0), "mem.used_gib": Statistics(max=0.5)},
+    )
+    busy = fields.get("busy", 4)
+    profile = a_profile(
+        each=[ran] * busy + [idle] * (4 - busy),
+        **{"kind": "inference_online", "gpu_count": 4}
+        | {k: v for k, v in fields.items() if k != "busy"},
+    )
+    (job,) = plan(running(profile, node), offers=(node, single)).jobs
+    found = next((o for o in job.options if o.offer == single and o.count > 1), None)
+    assert (found and found.count) == count
+    assert job.baseline.count == 1
+    if found is not None:
+        assert found.hours.mid == pytest.approx(100.0)
+        assert found.cost == 100 * found.count
+
+
 @pytest.mark.parametrize("rho", [0.1, 0.3])
 @pytest.mark.parametrize("target_ms", [25.0, 60.0, 400.0])
 def test_latency_is_that_of_a_queue(rho: float, target_ms: float) -> None:
