@@ -43,11 +43,7 @@ def read(seconds: float, folder: str, pid: int) -> None:
     """Read a job's GPUs on time for so long; again with the host, into a capture; print both."""
     from telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - not in main
     from telemetry.measure.nvml_reader import NvmlReader  # noqa: PLC0415 - not in main
-    from telemetry.measure.recorder import (  # noqa: PLC0415 - not in main
-        GpuThread,
-        Recorder,
-        Subject,
-    )
+    from telemetry.measure.recorder import GpuThread, Recorder, Subject  # noqa: PLC0415 - not in main
 
     with closing(NvmlReader()) as reader:
         start_s, spent_s, late_s, rows = time.monotonic(), time.process_time(), 0.0, 0

@@ -1,6 +1,6 @@
 """The parts of the public API that take files or plain arguments."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import date
@@ -11,8 +11,6 @@ from planner import pipeline
 from planner.choice.requirements import Requirements
 from planner.models.document import encode
 from planner.models.estimate import Estimate
-from planner.plan.draft import PlanDraft
-from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from planner.plan.read import FoundOption
 from planner.plan.read import find_option as find_in_plan
@@ -90,35 +88,15 @@ def make_plan(
     Raises:
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
-    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of, executor=executor))
+    limits = with_launchable(requirements)
+    return pipeline.make_plan(profiles, catalog, limits, as_of=as_of, executor=executor)
 
 
-def draft_plan(  # noqa: PLR0913 - as of the pipeline
-    profiles: tuple[Profile, ...],
-    catalog: Catalog,
-    requirements: Requirements,
-    *,
-    as_of: date,
-    executor: Executor | None = None,
-    summarizes: bool = False,
-    on_progress: Callable[[int, int], None] = lambda *_: None,
-) -> PlanDraft:
-    """Return a plan before it is rounded, with the profiles and all that it was made of.
-
-    Arguments and errors are those of `planner.pipeline.draft_plan`; `requirements` as in
-    `make_plan`.
-    """
-    if requirements.launchable is None:
-        requirements = replace(requirements, launchable=launchable())
-    return pipeline.draft_plan(
-        profiles,
-        catalog,
-        requirements,
-        as_of=as_of,
-        executor=executor,
-        summarizes=summarizes,
-        on_progress=on_progress,
-    )
+def with_launchable(requirements: Requirements) -> Requirements:
+    """Return requirements that name providers to launch on: those of this version by default."""
+    if requirements.launchable is not None:
+        return requirements
+    return replace(requirements, launchable=launchable())
 
 
 def predict_sharing(

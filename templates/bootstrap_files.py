@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 from templates import templates_in
-from templates.bootstrap_deadline import (
-    ENDS,
-    MPS,
-    NOTICES_SERVICE,
-    SCRIPTS,
-    deadline_values,
-    units,
-)
+from templates.bootstrap_deadline import ENDS, MPS, NOTICES_SERVICE, SCRIPTS, deadline_values, units
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -21,8 +21,7 @@ from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
 from pricing.message import Message
 from pricing.money import show
-from providers.deployment import NodePool
-from providers.interface import OWN
+from providers.interface import OWN, NodePool
 from providers.ownership_tags import clean
 from providers.registry import CLOUDS, launchable
 from providers.ssh.connection import check_address

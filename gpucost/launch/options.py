@@ -13,8 +13,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus
 from pricing.message import Message
-from providers.deployment import NodePool
-from providers.interface import OWN, LaunchSpec
+from providers.interface import OWN, LaunchSpec, NodePool
 from providers.ownership_tags import OwnershipTags
 from providers.provider import check_form
 from providers.registry import CLOUDS, pools_at

@@ -22,13 +22,7 @@ from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.presence import found_run, survey, unknown_runs
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
-from providers.ownership_tags import (
-    OwnershipTags,
-    has_same_name,
-    latest,
-    owns,
-    restore_owner,
-)
+from providers.ownership_tags import OwnershipTags, has_same_name, latest, owns, restore_owner
 from providers.ssh.connection import drop_key, runs_with_keys
 
 

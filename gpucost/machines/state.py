@@ -31,7 +31,7 @@ from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import keep_owner, owner_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
-from providers.ssh.connection import Login, SshAccess, SshLogin, key_file, known_hosts, own_door
+from providers.ssh.connection import Login, SshAccess, key_file, known_hosts, own_door
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
@@ -55,7 +55,7 @@ def login_to(
     """Return the way into machines of a run, with their end token where they need one."""
     name = CLOUDS[provider].end.token if self_destroy else ""
     token = os.environ.get(name, "") if name else ""
-    return SshLogin(door=new_door(provider, run, state, host), token=token)
+    return Login(door=new_door(provider, run, state, host), token=token)
 
 
 def login_again(provider: str, run: str, state: Path) -> Login | None:

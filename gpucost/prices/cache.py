@@ -356,9 +356,7 @@ def _remember(state: _State) -> None:
 def verifier(key: str) -> Callable[[bytes, bytes], None]:
     """Return what raises ValueError where a signature is not the key's for a statement."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only where one came
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - the same
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - the same
 
     public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
 

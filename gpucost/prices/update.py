@@ -5,19 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from gpucost.arguments.settings import is_address
-from gpucost.prices.asking import (
-    SourceResult,
-    UpdateRequest,
-    ask,
-    nothing_kept,
-    write_validators,
-)
-from gpucost.prices.cache import (
-    PriceCacheWriter,
-    StoredReading,
-    catalog_address,
-    pull_catalog,
-)
+from gpucost.prices.asking import SourceResult, UpdateRequest, ask, nothing_kept, write_validators
+from gpucost.prices.cache import PriceCacheWriter, StoredReading, catalog_address, pull_catalog
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError

@@ -32,13 +32,7 @@ from telemetry.measure.command import (
     take_signals,
 )
 from telemetry.measure.driver import driver_problem
-from telemetry.probe import (
-    APPLY,
-    RUN_EVENTS,
-    callers_environment,
-    child_environment,
-    events_folder,
-)
+from telemetry.probe import APPLY, RUN_EVENTS, callers_environment, child_environment, events_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -22,17 +22,8 @@ from planner.actions.action import compatible
 from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
 from planner.choice.changes import effort_hours, structural
-from planner.choice.context import (
-    JobContext,
-    measured_cores,
-)
-from planner.choice.feasibility import (
-    BUSIEST,
-    checks_of,
-    refusal,
-    too_slow,
-    unproven,
-)
+from planner.choice.context import JobContext, measured_cores
+from planner.choice.feasibility import BUSIEST, checks_of, refusal, too_slow, unproven
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, idle_shares

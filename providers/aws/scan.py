@@ -29,8 +29,7 @@ from providers.account_scan import (
 from providers.aws.access import AwsClient, AwsClients, open_session, sdk_errors
 from providers.aws.calls import PROVIDER
 from providers.aws.inventory import Item, enabled_regions, items, join_regions
-from providers.deployment import run_of_pool
-from providers.interface import MACHINE
+from providers.interface import MACHINE, run_of_pool
 from providers.ownership_tags import read_labels
 from providers.provider import Request, in_each
 

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pricing.money import plain
 from providers.aws import LATE_S
 from providers.aws.access import HOME, AwsClient, client, code_of, if_known, sdk_errors
-from providers.deployment import POOL
-from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
+from providers.interface import OUTSIDE, POOL, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
 from providers.provider import permissions
 

@@ -15,15 +15,7 @@ from typing import NamedTuple
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.tables import Json, JsonObject, elements, members, objects
-from providers.interface import (
-    ANYWHERE,
-    MACHINE,
-    Creation,
-    LaunchSpec,
-    Place,
-    Resource,
-    State,
-)
+from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place, Resource, State
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_api import JsonDocument
 

@@ -10,10 +10,9 @@ from itertools import pairwise
 from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers import account_scan
-from providers.deployment import run_of_node
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.digitalocean.resources import KINDS, NAMED, PROVIDER, marks_of
-from providers.interface import MACHINE
+from providers.interface import MACHINE, run_of_node
 from providers.provider import Request
 from providers.token_api import JsonDocument
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from pricing.errors import InputError, ProviderError
 from pricing.tables import members, objects
-from providers.deployment import NODE, run_of_node
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.digitalocean.cloud import DigitalOceanCloud
 from providers.doks import inventory
@@ -17,6 +16,7 @@ from providers.doks.inventory import PROVIDER
 from providers.interface import (
     ANYWHERE,
     MACHINE,
+    NODE,
     NOT_BY_ITSELF,
     Connection,
     Creation,
@@ -30,6 +30,7 @@ from providers.interface import (
     Resource,
     UncertainError,
     pool_of,
+    run_of_node,
 )
 from providers.ownership_tags import OwnershipTags, read_labels
 from providers.token_api import JsonDocument, TokenAccess

@@ -11,19 +11,24 @@ from datetime import datetime
 from typing import Any
 
 from pricing.tables import elements, members, objects
-from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
 from providers.digitalocean.access import DigitalOceanApi
 from providers.doks.ender import UNTIL
 from providers.interface import (
+    NODE,
+    POOL,
     Creation,
     ExistenceCheck,
     ForbiddenError,
     LaunchSpec,
     Listing,
     ListingDraft,
+    NodePool,
     Place,
     Resource,
     State,
+    pool_name,
+    run_of_node,
+    run_of_pool,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 from providers.token_api import JsonDocument

@@ -18,13 +18,14 @@ from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
 from providers.aws.inventory import enabled_regions
 from providers.aws.placement import check_quota
-from providers.deployment import NODE, POOL, pool_name
 from providers.eks import inventory, note_region, seen_regions
 from providers.eks.inventory import PROVIDER
 from providers.interface import (
     MACHINE,
+    NODE,
     NOT_BY_ITSELF,
     OUTSIDE,
+    POOL,
     Connection,
     Creation,
     ExistenceCheck,
@@ -36,6 +37,7 @@ from providers.interface import (
     PoolCloud,
     Resource,
     UncertainError,
+    pool_name,
     pool_of,
 )
 from providers.ownership_tags import OwnershipTags, read_labels

@@ -11,18 +11,24 @@ from typing import Any
 from pricing.tables import objects
 from providers.aws.access import AwsClient, AwsClients, if_known, sdk_errors
 from providers.aws.inventory import by_id, join_regions, tags_of
-from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     MACHINE,
+    NODE,
+    ON_NODES,
+    POOL,
+    TAINT,
     Creation,
     ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     ListingDraft,
+    NodePool,
     Place,
     Resource,
     State,
+    pool_name,
+    run_of_pool,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 from providers.provider import in_each

@@ -20,8 +20,7 @@ import msgspec
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from providers.deployment import Terms
-from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
+from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource, Terms
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,

@@ -11,14 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.interface import (
-    MACHINE,
-    Creation,
-    LaunchSpec,
-    Place,
-    Resource,
-    State,
-)
+from providers.interface import MACHINE, Creation, LaunchSpec, Place, Resource, State
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks, read_text, until
 from providers.token_api import JsonDocument
 

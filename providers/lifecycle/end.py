@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.deployment import POOL
 from providers.interface import (
     COMPUTING,
     MACHINE,
+    POOL,
     Deployment,
     ExistenceCheck,
     JournaledResource,

@@ -8,8 +8,10 @@ from functools import partial
 
 from pricing.errors import GpucostError, InterruptedByUserError, PartialError, ProviderError
 from pricing.money import EXACT, show
-from providers.deployment import MACHINE, NODE, POOL
 from providers.interface import (
+    MACHINE,
+    NODE,
+    POOL,
     Creation,
     Deployment,
     JournaledResource,

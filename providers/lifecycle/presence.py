@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import partial
 
 from pricing.errors import ProviderError
-from providers.deployment import NODE
 from providers.interface import (
     COMPUTING,
+    NODE,
     Deployment,
     ExistenceCheck,
     JournaledResource,

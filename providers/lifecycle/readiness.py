@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from pricing.errors import ProviderError, RefusedError
-from providers.deployment import NODE, POOL
-from providers.interface import OUTSIDE, Deployment, LaunchSpec, Resource
+from providers.interface import NODE, OUTSIDE, POOL, Deployment, LaunchSpec, Resource
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.connection import Login, Proof, Status

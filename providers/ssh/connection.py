@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -162,34 +162,6 @@ class Proof:
     life_s: int | None = None
 
 
-class Login(Protocol):
-    """A way into machines."""
-
-    def status(self, machine: Resource) -> Status:
-        """Return how far it is; pending while it cannot be reached."""
-
-    def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
-        """Hand over what it needs to end itself, and where the other machines of the run are.
-
-        Args:
-            machine: who gets it.
-            peers: every machine of the run, in the order of their ranks.
-
-        Raises:
-            ProviderError: it could not be handed over.
-        """
-
-    def proof(self, machine: Resource) -> Proof:
-        """Return what ends it; a fault where it cannot be asked."""
-
-    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
-        """Let its watch go by another deadline, and another length of its life in seconds.
-
-        Raises:
-            ProviderError: it could not be told.
-        """
-
-
 ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
 LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
@@ -284,7 +256,7 @@ def own_door(host: str) -> SshAccess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SshLogin:
+class Login:
     """The way into the machines of a run.
 
     Attributes:

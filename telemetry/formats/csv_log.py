@@ -13,14 +13,7 @@ from pricing.message import Message
 from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text
 from telemetry.readers.clock import SourceClock
-from telemetry.readers.column_names import (
-    ambiguous,
-    cells_of,
-    csv_header,
-    first_of,
-    fold,
-    meanings,
-)
+from telemetry.readers.column_names import ambiguous, cells_of, csv_header, first_of, fold, meanings
 from telemetry.readers.devices import readings, table_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import findings

@@ -78,9 +78,7 @@ class Format:
 
     def read(self, payload: Payload, hints: Hints) -> Recording:
         """Return what the source holds; the reader's module is imported on first use."""
-        from telemetry.readers.recording_builder import (  # noqa: PLC0415 - pandas
-            RecordingBuilder,
-        )
+        from telemetry.readers.recording_builder import RecordingBuilder  # noqa: PLC0415 - pandas
 
         module, _, function = self.reader.partition(":")
         read = getattr(importlib.import_module(f"telemetry.formats.{module}"), function)

@@ -20,13 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pricing.tables import Json
-from telemetry.recording.places import (
-    LOCK,
-    NOT_WAITING,
-    OUTSIDE,
-    WAITING_FOR_LOCK,
-    most_frequent,
-)
+from telemetry.recording.places import LOCK, NOT_WAITING, OUTSIDE, WAITING_FOR_LOCK, most_frequent
 
 RATE = 10  # looks a second
 _FIRST_RUN_S, _RUN_GROWTH, _LONGEST_RUN_S = 2.0, 1.5, 60.0

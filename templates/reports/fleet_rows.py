@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
     from planner.plan.job import JobPlan
     from planner.plan.option import Option
-    from planner.plan.plan import (
-        Alternative,
-        Fleet,
-        Placement,
-        Plan,
-    )
+    from planner.plan.plan import Alternative, Fleet, Placement, Plan
 
 _LONGEST_NAME = 60
 _ZERO = Decimal(0)

@@ -9,11 +9,11 @@ from unittest import mock
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
-from providers.deployment import pool_name
 from providers.doks import ender
 from providers.doks.ender import UNTIL
 from providers.doks.inventory import ARMED, ENDER, LABEL_SEPARATOR
 from providers.eks.inventory import TAG_SEPARATOR
+from providers.interface import pool_name
 from tests.chaos.accounts import AwsTrialAccount, DigitalOceanAccount
 from tests.chaos.computers import Computer, Seen
 from tests.providers.fakes.account import TOKEN

@@ -13,12 +13,7 @@ from providers.digitalocean import access
 from providers.interface import Resource
 from providers.lifecycle.session import Clock
 from providers.ssh.connection import Proof, Status
-from tests.providers.fakes.account import (
-    REAPER,
-    a_digitalocean,
-    an_aws,
-    reach_this_machine_only,
-)
+from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws, reach_this_machine_only
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import HASTY, no_wait

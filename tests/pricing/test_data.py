@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from pricing.catalog.catalog import load_catalog
-from pricing.catalog.offer import (
-    Offer,
-    bundled_offers,
-    offer_from_row,
-    offers_from_file,
-)
+from pricing.catalog.offer import Offer, bundled_offers, offer_from_row, offers_from_file
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.hardware import find, gpus

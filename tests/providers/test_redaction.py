@@ -13,14 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.redaction import (
-    HIDDEN,
-    VARIABLES,
-    RedactedStream,
-    learn,
-    redact,
-    redacted_output,
-)
+from providers.redaction import HIDDEN, VARIABLES, RedactedStream, learn, redact, redacted_output
 from providers.registry import CLOUDS
 
 TOKEN = "dop_v1_" + "0c9f2b7ae14d6835" * 4

@@ -11,7 +11,7 @@ import pytest
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.ssh.connection import SshAccess, SshLogin, drop_key, key_file, make_key
+from providers.ssh.connection import Login, SshAccess, drop_key, key_file, make_key
 from templates.bootstrap_files import render_bootstrap
 from tests.bootstrap.box import parts
 from tests.bootstrap.machines import a_machine as settings
@@ -60,7 +60,7 @@ def test_the_status_is_read(
     machine: Machine, door: SshAccess, text: str, state: str, reason: str
 ) -> None:
     """Ready, failed with its reason, or not there yet."""
-    login = SshLogin(door=door)
+    login = Login(door=door)
     assert login.status(_resource(machine)).state == "pending"
     _say(machine, text)
     status = login.status(_resource(machine))
@@ -70,14 +70,14 @@ def test_the_status_is_read(
 def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: SshAccess) -> None:
     """Without a connection nothing is known yet; that is not an error."""
     away = replace(_resource(machine), address="127.0.0.1:1")
-    assert SshLogin(door=door).status(away).state == "pending"
+    assert Login(door=door).status(away).state == "pending"
 
 
 def test_the_end_token_is_root_only_and_never_in_a_command(
     machine: Machine, door: SshAccess
 ) -> None:
     """The token arrives through standard input, in a file of mode 0600 that curl can take."""
-    login = SshLogin(door=door, token=TOKEN)
+    login = Login(door=door, token=TOKEN)
     assert TOKEN not in repr(login)
     login.deliver(_resource(machine), (_resource(machine),))
     path = machine.root / "etc/gpucost/end.header"
@@ -91,7 +91,7 @@ def test_the_end_token_is_root_only_and_never_in_a_command(
 @pytest.mark.parametrize("token", ['a"b', "a'b", "50%s", "$(reboot)", "a\nurl = x", "-K/x"])
 def test_an_odd_token_arrives_as_it_is(machine: Machine, door: SshAccess, token: str) -> None:
     """Whatever a token is made of, it is bytes of a file: nothing takes it apart."""
-    SshLogin(door=door, token=token).deliver(_resource(machine), ())
+    Login(door=door, token=token).deliver(_resource(machine), ())
     text = (machine.root / "etc/gpucost/end.header").read_text(encoding="utf-8")
     assert text == f"Authorization: Bearer {token}\n"
 
@@ -100,7 +100,7 @@ def test_the_machines_of_a_run_learn_where_the_first_is(machine: Machine, door: 
     """Rank and private address of the first machine are handed over, where there are several."""
     first = replace(_resource(machine), id="0", private_address="10.0.0.5", address="192.0.2.9")
     mine = _resource(machine)
-    SshLogin(door=door).deliver(mine, (first, mine))
+    Login(door=door).deliver(mine, (first, mine))
     text = (machine.root / "etc/gpucost/rendezvous").read_text(encoding="utf-8")
     assert text == "NODE_RANK=1\nMASTER_ADDR=10.0.0.5\nMASTER_PORT=29500\n"
 
@@ -124,7 +124,7 @@ def test_the_proof_is_what_the_machine_says(
 ) -> None:
     """Armed is only who says so of this run and this machine; each other answer is a fault."""
     one = _resource(machine)
-    login = SshLogin(door=door)
+    login = Login(door=door)
     assert login.proof(one).fault  # nothing is there that could say so
     path = machine.root / "opt/gpucost/armed"
     path.parent.mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_the_proof_is_what_the_machine_says(
 
 def test_a_machine_takes_a_later_deadline_and_says_so(machine: Machine, door: SshAccess) -> None:
     """The real script of a machine reads back what was written over SSH, deadline and life."""
-    one, login = _resource(machine), SshLogin(door=door)
+    one, login = _resource(machine), Login(door=door)
     run, until = one.marks.run, datetime(2026, 11, 21, 22, 15, tzinfo=UTC)
     hook = parts(render_bootstrap(settings(end="poweroff", run=run)))["cloud-boothook"]
     armed = re.search(r"/opt/gpucost/armed <<'END_OF_FILE'\n(.*?)END_OF_FILE", hook, re.DOTALL)
@@ -162,7 +162,7 @@ def test_a_machine_takes_a_later_deadline_and_says_so(machine: Machine, door: Ss
 def test_a_machine_that_does_not_answer_is_not_armed(machine: Machine, door: SshAccess) -> None:
     """No connection is a fault, in words."""
     away = replace(_resource(machine), address="127.0.0.1:1")
-    assert "cannot be reached" in SshLogin(door=door).proof(away).fault
+    assert "cannot be reached" in Login(door=door).proof(away).fault
 
 
 def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: SshAccess) -> None:

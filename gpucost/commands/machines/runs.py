@@ -21,7 +21,7 @@ from providers.lifecycle.presence import Survey, found_run, presence_of, survey,
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session
 from providers.ownership_tags import owns
-from providers.ssh.connection import SshLogin
+from providers.ssh.connection import Login
 
 
 @dataclass(kw_only=True)
@@ -129,7 +129,7 @@ def _show(run: str, output: Output, *, log: bool) -> None:
             if door.key is not None:
                 output.say(f"log in: ssh -i {door.key} {door.user}@{machine.address}")
             if log:
-                _print_log(SshLogin(door=door), machine.name, machine.address)
+                _print_log(Login(door=door), machine.name, machine.address)
 
 
 def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, ExistenceCheck]:
@@ -157,7 +157,7 @@ def _ask_for_proof(session: Session, run: Deployment, resources: Iterable[Resour
                 ask_again(session, run, machines)
 
 
-def _print_log(login: SshLogin, name: str, address: str) -> None:
+def _print_log(login: Login, name: str, address: str) -> None:
     try:
         text = login.log(address)
     except ProviderError as error:

@@ -9,12 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments.parameters import options
-from gpucost.profiling.run_request import (
-    DEFAULT_TARGET,
-    applied_to,
-    check,
-    find_batch,
-)
+from gpucost.profiling.run_request import DEFAULT_TARGET, applied_to, check, find_batch
 from gpucost.views.output import Output, common_options
 
 _COMMAND = "gpucost.run.command"

@@ -18,12 +18,7 @@ from planner.models.document import to_text
 from planner.plan.plan import Plan
 from planner.proof.comparability import CHANGEABLE
 from planner.proof.outcome import outcome_of
-from planner.proof.verify import (
-    Assumptions,
-    Proof,
-    Verification,
-    verify,
-)
+from planner.proof.verify import Assumptions, Proof, Verification, verify
 from pricing.errors import InputError
 from pricing.money import plain, show
 from providers.private_files import NotOursError

@@ -25,19 +25,8 @@ from gpucost.views.output import (
 from planner.bills.bill import NO_RATES, Bill, Rates
 from planner.bills.formats import read_bill
 from planner.bills.leftovers import ReviewedLine, ReviewFinding, gpu_sizes
-from planner.bills.reconcile import (
-    ComparedLine,
-    MatchedTotal,
-    Reconciliation,
-    reconcile,
-)
-from planner.bills.review import (
-    Measured,
-    Review,
-    ReviewedMachine,
-    ReviewTotals,
-    review,
-)
+from planner.bills.reconcile import ComparedLine, MatchedTotal, Reconciliation, reconcile
+from planner.bills.review import Measured, Review, ReviewedMachine, ReviewTotals, review
 from planner.documents.selection import select
 from planner.plan.plan import Plan
 from pricing.errors import InputError

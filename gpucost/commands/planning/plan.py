@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import structs
 
-from gpucost.api import draft_plan
+from gpucost.api import with_launchable
 from gpucost.arguments.command_group import GroupedCommand
 from gpucost.arguments.parameters import HINT_OPTIONS, HINTS, options, today
 from gpucost.cost_gate import CostGate
@@ -44,6 +44,7 @@ from planner.choice.requirements import (
     Site,
 )
 from planner.models.interruption import CheckpointCosts
+from planner.pipeline import draft_plan
 from planner.plan.job import Now, Proof
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
@@ -220,7 +221,7 @@ def command(
         plan = draft_plan(
             profiles,
             catalog,
-            requirements_of(typed),
+            with_launchable(requirements_of(typed)),
             as_of=day,
             executor=executor,
             summarizes=one_screen and executor is not None,

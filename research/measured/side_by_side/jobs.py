@@ -6,17 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from networks import (
-    CUDA,
-    DEVICE,
-    HALF,
-    DecoderLayer,
-    Encoder,
-    gpu_is_ours,
-    resnet50,
-    scaled,
-    there,
-)
+from networks import CUDA, DEVICE, HALF, DecoderLayer, Encoder, gpu_is_ours, resnet50, scaled, there
 from PIL import Image, ImageFilter
 from torch import nn
 from torch.nn import functional

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.profiling.run_request import (
-    BatchTried,
-    attempt_in_child,
-    search,
-)
+from gpucost.profiling.run_request import BatchTried, attempt_in_child, search
 from pricing.errors import InputError
 from tests.probe.child import STAND_IN
 

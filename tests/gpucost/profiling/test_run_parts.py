@@ -15,12 +15,7 @@ import pytest
 from gpucost.live.sources import read_sources
 from gpucost.profiling import run_files
 from gpucost.profiling.profile_target import reserve_name
-from planner.profile.model import (
-    Profile,
-    Rank,
-    Run,
-    Statistics,
-)
+from planner.profile.model import Profile, Rank, Run, Statistics
 from telemetry.measure.identity import launch_of
 from tests.gpucost.profiling.rank_parts import START, WORLD, part_of, put, put_with_others
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST

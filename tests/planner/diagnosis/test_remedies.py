@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import FRAMEWORKS, PART_OF, compatible
-from planner.actions.settings import (
-    Settings,
-    profiled_run,
-    settings_of,
-)
+from planner.actions.settings import Settings, profiled_run, settings_of
 from planner.diagnosis.diagnose import diagnose, fixes
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s, mean_up_s
 from planner.profile.model import Profile, Statistics, Wait

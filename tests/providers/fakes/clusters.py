@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
-from providers.deployment import run_of_pool
+from providers.interface import run_of_pool
 
 if TYPE_CHECKING:
     from tests.providers.fakes.estate import Answer, Estate

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from providers.deployment import run_of_pool
+from providers.interface import run_of_pool
 
 if TYPE_CHECKING:
     from tests.providers.fakes.aws_account import AwsAccount

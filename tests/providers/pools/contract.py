@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import ProviderError
-from providers.deployment import NODE, POOL, pool_name
-from providers.interface import OUTSIDE, Cloud, JournaledResource, LaunchSpec, Listing
+from providers.interface import (
+    NODE,
+    OUTSIDE,
+    POOL,
+    Cloud,
+    JournaledResource,
+    LaunchSpec,
+    Listing,
+    pool_name,
+)
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey

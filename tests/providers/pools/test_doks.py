@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 
 from pricing.errors import InputError, ProviderError
-from providers.deployment import NODE, NodePool
 from providers.digitalocean.cloud import connect as connect_digitalocean
 from providers.doks.cloud import DoksCloud, connect
-from providers.interface import Connection, LaunchSpec, Listing, NoCapacityError, QuotaError
+from providers.interface import (
+    NODE,
+    Connection,
+    LaunchSpec,
+    Listing,
+    NoCapacityError,
+    NodePool,
+    QuotaError,
+)
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import as_kept, survey

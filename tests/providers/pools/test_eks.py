@@ -13,10 +13,17 @@ from msgspec import structs
 
 from pricing.errors import InputError, ProviderError
 from providers.aws.cloud import connect as connect_aws
-from providers.deployment import NODE, NodePool
 from providers.eks import inventory, is_used, note_region, seen_regions
 from providers.eks.cloud import EksCloud, connect
-from providers.interface import Connection, LaunchSpec, Listing, NoCapacityError, QuotaError
+from providers.interface import (
+    NODE,
+    Connection,
+    LaunchSpec,
+    Listing,
+    NoCapacityError,
+    NodePool,
+    QuotaError,
+)
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey

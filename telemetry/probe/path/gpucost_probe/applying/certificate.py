@@ -18,14 +18,7 @@ import re
 import sys
 from statistics import median
 
-from .reach import (
-    Content,
-    Reach,
-    UnknownContentError,
-    drawn,
-    names_in,
-    streams,
-)
+from .reach import Content, Reach, UnknownContentError, drawn, names_in, streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

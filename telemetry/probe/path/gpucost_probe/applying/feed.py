@@ -13,13 +13,7 @@ from statistics import median
 from time import perf_counter
 
 from ..steps import wanting_a_core_s
-from .certificate import (
-    BATCHES,
-    Watch,
-    indices_of,
-    milliseconds,
-    why_no_gain,
-)
+from .certificate import BATCHES, Watch, indices_of, milliseconds, why_no_gain
 from .reach import Content
 from .recipe import APPLIED, LEFT
 from .workers import Pool, PrefetchQueue, as_it_is, read_batch

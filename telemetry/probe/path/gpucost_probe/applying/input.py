@@ -18,19 +18,8 @@ import time
 import weakref
 from statistics import median
 
-from .certificate import (
-    Evidence,
-    Watch,
-    affordable,
-    indices_of,
-    why_not_begin,
-)
-from .feed import (
-    PINNED,
-    PREFETCH,
-    WORKERS,
-    Feed,
-)
+from .certificate import Evidence, Watch, affordable, indices_of, why_not_begin
+from .feed import PINNED, PREFETCH, WORKERS, Feed
 from .recipe import APPLIED, LEFT, Recipe
 from .workers import WatchedSet, in_forked_child
 
