@@ -7,7 +7,6 @@ from decimal import Decimal
 from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
-from planner.plan.draft import PlanDraft
 from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.money import show
@@ -41,7 +40,7 @@ class CostGate:
                 "--fail-over-increase 10% --base plan.json."
             )
 
-    def check(self, plan: PlanDraft, output: Output) -> int:
+    def check(self, plan: Plan, output: Output) -> int:
         """Return the exit code; print on standard error what trips, quiet or not.
 
         Raises:
@@ -49,34 +48,17 @@ class CostGate:
         """
         if self.limit_usd is None and self.base is None:
             return 0
-        total = plan.total
-        if total.unknown:
+        total = plan.recommended
+        if total is not None and total.unknown:
             raise InputError(
                 f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "
                 "known; name today's machine with --machine, or its hourly price with "
                 "--price."
             )
-        if total.at_least:
-            output.say(_NOT_COMPARED)
-        return self._exit_code(total.before, total.mid, plan.period, output)
-
-    def check_written(self, plan: Plan, output: Output) -> int:
-        """Return the exit code for a plan that was read back; print as `check` does.
-
-        Raises:
-            InputError: a cost is not known, or the base plan is for another period.
-        """
-        if self.limit_usd is None and self.base is None:
-            return 0
-        total = plan.recommended
         if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
-        return self._exit_code(_paid_usd(plan), recommended_usd(plan), plan.period, output)
-
-    def _exit_code(
-        self, paid: Decimal | None, recommended: Decimal, period: str, output: Output
-    ) -> int:
-        reasons = [*self._over(recommended, period), *self._grown(paid, recommended, period)]
+        usd = recommended_usd(plan)
+        reasons = [*self._over(usd, plan.period), *self._grown(_paid_usd(plan), usd, plan.period)]
         for reason in reasons:
             output.insist(f"gpucost: {reason}")
         return FAILED_OVER if reasons else 0

@@ -5,10 +5,12 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer
 from pricing.catalog.price_age import moved_in, sellers_of
 from pricing.errors import InputError
-from pricing.money import EXACT, HOURS_PER_MONTH, quantity_text, show
+from pricing.money import EXACT, HOURS_PER_MONTH, Amount, quantity_text, show
 
 _OUTLOOK_D = 180
 
@@ -189,11 +191,11 @@ class Ownership:
         upkeep = EXACT.multiply(self.capex_usd, self.maintenance_fraction)
         kwh = EXACT.multiply(EXACT.multiply(self.power_kw, self.pue), HOURS_PER_YEAR)
         return (
-            Cost("capital", capital),
-            Cost("maintenance", upkeep),
-            Cost("power", EXACT.multiply(kwh, self.usd_per_kwh)),
-            Cost("hosting", self.hosting_usd_per_year),
-            Cost("staff", self.staff_usd_per_year),
+            Cost(what="capital", usd=capital),
+            Cost(what="maintenance", usd=upkeep),
+            Cost(what="power", usd=EXACT.multiply(kwh, self.usd_per_kwh)),
+            Cost(what="hosting", usd=self.hosting_usd_per_year),
+            Cost(what="staff", usd=self.staff_usd_per_year),
         )
 
     @property
@@ -222,11 +224,16 @@ FIGURES = tuple(f.name for f in fields(Ownership) if f.type is Decimal)
 """Names of the figures that can be varied."""
 
 
-class Cost(NamedTuple):
-    """Dollars a year for one thing."""
+class Cost(Struct, frozen=True, kw_only=True):
+    """Dollars a year for one thing.
+
+    Attributes:
+        what: it is for.
+        usd: a year.
+    """
 
     what: str
-    usd: Decimal
+    usd: Amount
 
 
 class Swing(NamedTuple):

@@ -447,6 +447,20 @@ class Resource:
         return self.kind in COMPUTING
 
 
+def as_kept(resource: Resource, now: datetime) -> JournaledResource:
+    """Return what the journal would say of a resource that was found."""
+    return JournaledResource(
+        kind=resource.kind,
+        name=resource.name,
+        region=resource.region,
+        id=resource.id,
+        state="made",
+        intended_at=resource.created_at or now,
+        billed_from=resource.created_at,
+        address=resource.address,
+    )
+
+
 ExistenceState = Literal["present", "gone", "not-shown", "not-asked"]
 
 

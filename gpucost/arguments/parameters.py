@@ -104,11 +104,6 @@ def _boot_disk(text: str) -> int:
     return 0 if text == "none" else _size(text)
 
 
-def _destination(text: str) -> str:
-    """Return the country or continent: `china`, `au`, `europe-west4`; empty of `internet`."""
-    return destination(text)
-
-
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
@@ -307,7 +302,7 @@ TYPES: Mapping[str, Any] = {
     "machines": click.IntRange(0, MOST_MACHINES),
     "mapping": _ParsedType("column=slot", _mapping),
     "percent": _ParsedType("percent", _percent),
-    "place": _ParsedType("place", _destination),
+    "place": _ParsedType("place", destination),
     "precision": click.Choice(PRECISIONS),
     "pue": _number(ranges.PUE),
     "purchase": click.Choice(PURCHASES),

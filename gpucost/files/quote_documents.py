@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType, structs
@@ -20,6 +20,7 @@ from pricing.alternatives import (
     FIGURES,
     SPREAD_FRACTION,
     Commitment,
+    Cost,
     Ownership,
     Swing,
     commit,
@@ -101,18 +102,6 @@ class PrintedQuote(msgspec.Struct, frozen=True, kw_only=True):
     commitment: QuotedCommitment | UnsetType = UNSET
 
 
-class OwnCost(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars a year for one thing, in cents.
-
-    Attributes:
-        what: it is for.
-        usd: a year.
-    """
-
-    what: str
-    usd: Amount
-
-
 class OwnRate(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars for a GPU-hour that is used, at a share of the year's hours.
 
@@ -185,7 +174,7 @@ class OwnershipCosts(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     gpu_count: float
     annual_usd: Amount
-    costs: tuple[OwnCost, ...]
+    costs: tuple[Cost, ...]
     usd_per_gpu_hour: tuple[OwnRate, ...]
     against: tuple[Rival, ...]
     assumptions: tuple[str, ...]
@@ -406,7 +395,7 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipCosts:
         gpu=own.gpu,
         gpu_count=whole(own.gpus),
         annual_usd=cents(own.annual_usd),
-        costs=tuple(OwnCost(what=cost.what, usd=cents(cost.usd)) for cost in own.costs),
+        costs=tuple(structs.replace(cost, usd=cents(cost.usd)) for cost in own.costs),
         usd_per_gpu_hour=tuple(
             OwnRate(used_fraction=float(share), usd=_rate(own.usd_per_gpu_hour(share)))
             for share in _SHARES
@@ -453,15 +442,8 @@ _ENDS = 3
 _WORDS = ("name", "gpu")
 
 
-class Figures(NamedTuple):
-    """A machine of one's own, and the low and high ends that its owner gave."""
-
-    own: Ownership
-    bounds: dict[str, tuple[Decimal, Decimal]]
-
-
-def load_own_hardware() -> Figures:
-    """Return the machine of the settings file.
+def load_own_hardware() -> tuple[Ownership, dict[str, tuple[Decimal, Decimal]]]:
+    """Return the machine of the settings file, and the low and high ends that its owner gave.
 
     A figure is a number, or `[low, expected, high]`.
 
@@ -491,7 +473,7 @@ def load_own_hardware() -> Figures:
     if problems:
         raise InputError(problems)
     values.pop(CLOUD, None)
-    return Figures(Ownership(**values), bounds)
+    return Ownership(**values), bounds
 
 
 def _word(key: str, value: object) -> str:

@@ -163,21 +163,16 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
         local = {item.marks.run: item for item in open_ if item.provider == session.cloud.name}
         for run in dict.fromkeys((*local, *(item.marks.run for item in inventory.resources))):
             resources = tuple(item for item in inventory.resources if item.marks.run == run)
-            marks = latest(
-                [
-                    *(item.marks for item in resources),
-                    *((local[run].marks,) if run in local else ()),
-                ]
-            )
+            own = (local[run].marks,) if run in local else ()
+            marks = latest((*(item.marks for item in resources), *own))
             if run in runs:
                 refuse_others(marks, owner)
             if run in runs or (not runs and owns(owner, marks.owner)):
-                known_run = local.get(run)
-                targets.append(
-                    RunToTerminate(
-                        marks=marks, session=session, recorded=known_run, listed=resources
-                    )
+                recorded_run = local.get(run)
+                target = RunToTerminate(
+                    marks=marks, session=session, recorded=recorded_run, listed=resources
                 )
+                targets.append(target)
     listed_runs = {item.marks.run for item in targets} | set(recorded)
     missing = [run for run in runs if run not in listed_runs]
     if missing and not doubts:

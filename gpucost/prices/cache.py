@@ -102,7 +102,7 @@ class PriceCacheWriter:
         stored = self._checked(reading)
         if stored.passed.broken:
             reasons = "; ".join(
-                f"{row.name}: {row.detail}" for row in stored.passed.broken[:_NAMED]
+                f"{row.offer}: {row.detail}" for row in stored.passed.broken[:_NAMED]
             )
             raise ProviderError(
                 f"{reading.provider}: the answer is damaged ({len(stored.passed.broken)} of "
@@ -124,7 +124,7 @@ class PriceCacheWriter:
         if len(reading.rows) >= _FEWEST and len(wrong) * 2 > len(reading.rows):
             raise ProviderError(
                 f"{reading.source}: {len(wrong)} of {len(reading.rows)} rows are wrong, such as "
-                f"{wrong[0].name}: {wrong[0].detail}; nothing of it was kept."
+                f"{wrong[0].offer}: {wrong[0].detail}; nothing of it was kept."
             )
         if stored.passed.offers:
             self._write(stored)

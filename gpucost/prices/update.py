@@ -13,6 +13,7 @@ from pricing.errors import GpucostError, InputError, MissingCredentialsError, Pr
 from pricing.feeds.feeds import FEEDS
 from pricing.listing import counted
 from pricing.money import price_text
+from pricing.refresh.integrity_gate import RefusedPrice
 from pricing.refresh.reading import Feed, PriceReading
 from providers.registry import priced
 
@@ -208,21 +209,6 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedPrice:
-    """A price that was not taken: of which offer, the fault in a word, and the sentence.
-
-    Attributes:
-        offer: its place.
-        fault: one word.
-        detail: one sentence.
-    """
-
-    offer: str
-    fault: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedPrices:
     """What one reading changed, as `gpucost prices update -f json` prints it.
 
@@ -311,8 +297,10 @@ def _priced(offer: Offer) -> str:
 
 def _document(stored: StoredReading) -> UpdatedPrices:
     reading, update = stored.reading, stored.update
-    refused = [(row.name, row.fault, row.detail) for row in stored.passed.kept_out]
-    refused += [(f"{o.place}, {o.purchase}", "outdated", _KNOWN) for o in update.outdated]
+    late = (
+        RefusedPrice(offer=f"{o.place}, {o.purchase}", fault="outdated", detail=_KNOWN)
+        for o in update.outdated
+    )
     return UpdatedPrices(
         provider=reading.provider,
         source=reading.source,
@@ -322,6 +310,6 @@ def _document(stored: StoredReading) -> UpdatedPrices:
         changed=tuple(map(_priced, update.changed)),
         withdrawn=tuple(offer.place for offer in update.withdrawn),
         replaced=tuple(offer.place for offer in update.replaced),
-        kept_out=tuple(RefusedPrice(offer=o, fault=fault, detail=d) for o, fault, d in refused),
+        kept_out=(*stored.passed.kept_out, *late),
         notes=reading.notes,
     )

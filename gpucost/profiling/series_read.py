@@ -41,7 +41,7 @@ def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[s
     Raises:
         InputError: nothing is where it was said to be, or a series cannot be read.
     """
-    files = _files(sources) if sources else sorted(_folder(plan).glob(f"*{SAMPLES}"))
+    files = _files(sources) if sources else sorted(Path(plan).parent.glob(f"*{SAMPLES}"))
     named = [(_job(file), file) for file in files]
     chosen = {name: file for name, file in named if name is not None and name in jobs}
     if sources and not chosen:
@@ -52,10 +52,6 @@ def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[s
     points = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
     lines = {name: _line(file, points) for name, file in sorted(chosen.items())}
     return {name: line for name, line in lines.items() if line is not None}
-
-
-def _folder(plan: str) -> Path:
-    return Path(plan).parent
 
 
 def _files(names: Iterable[str]) -> list[Path]:
@@ -69,7 +65,9 @@ def _files(names: Iterable[str]) -> list[Path]:
         path = Path(name)
         if path.is_dir():
             below = sorted(path.rglob(f"*{SAMPLES}"))
-            files += [p for p in below if not any(part[0] == "." for part in _parts(p, path))]
+            files += [
+                p for p in below if not any(part[0] == "." for part in p.relative_to(path).parts)
+            ]
             continue
         samples = path if name.endswith(SAMPLES) else path.with_name(f"{path.stem}{SAMPLES}")
         if not samples.is_file():
@@ -79,10 +77,6 @@ def _files(names: Iterable[str]) -> list[Path]:
             )
         files.append(samples)
     return files
-
-
-def _parts(path: Path, folder: Path) -> tuple[str, ...]:
-    return path.relative_to(folder).parts
 
 
 def _job(samples: Path) -> str | None:

@@ -168,14 +168,21 @@ class CaptureBegin(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
 
 
-class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became known, or changed, since the first line.
+class CaptureEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that holds one of these.
 
     Attributes:
-        facts: by name, in place of the earlier ones.
+        facts: what became known, or changed, since the first line, in place of the earlier ones.
+        note: what a reader of the profile should know, one sentence.
+        device_notes: what is to be known of the devices, in place of the earlier sentences.
+        end: of the last line: when, since 1970 UTC; where it is missing, the measurement was cut
+            off [s].
     """
 
-    facts: Mapping[str, object]
+    facts: Mapping[str, object] | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    device_notes: tuple[str, ...] | UnsetType = UNSET
+    end: float | UnsetType = UNSET
 
 
 class CaptureSeries(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,46 +231,7 @@ class CaptureEvent(msgspec.Struct, frozen=True, kw_only=True):
     event: str
 
 
-class CaptureNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader of the profile should know.
-
-    Attributes:
-        note: one sentence.
-    """
-
-    note: str
-
-
-class CaptureDeviceNotes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be known of the devices.
-
-    Attributes:
-        device_notes: sentences, in place of the earlier ones.
-    """
-
-    device_notes: tuple[str, ...]
-
-
-class CaptureEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The last line; where it is missing, the measurement was cut off.
-
-    Attributes:
-        end: when, since 1970 UTC [s].
-    """
-
-    end: float
-
-
-_KINDS = (
-    CaptureBegin,
-    CaptureFacts,
-    CaptureSeries,
-    CaptureBlock,
-    CaptureEvent,
-    CaptureNote,
-    CaptureDeviceNotes,
-    CaptureEnd,
-)
+_KINDS = (CaptureBegin, CaptureSeries, CaptureBlock, CaptureEvent, CaptureEntry)
 
 
 def schema() -> Schema:
@@ -273,6 +241,7 @@ def schema() -> Schema:
     definitions["CaptureBegin"]["properties"]["capture"]["const"] = CAPTURE_SCHEMA
     for kind in ("CaptureBegin", "CaptureEvent"):
         definitions[kind]["additionalProperties"] = True
+    definitions["CaptureEntry"] |= {"minProperties": 1, "maxProperties": 1}
     definitions["CaptureReadings"] = {
         "description": "Readings of one instant: the number of the series, seconds since 1970 UTC, "
         "and a value for each of its columns; null where there was none.",

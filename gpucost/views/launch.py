@@ -1,7 +1,6 @@
 """The preview of a launch: what it costs, each changing call, what must be known."""
 
 import json
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -72,22 +71,6 @@ _TENTH = Decimal("0.1")
 _NOTHING = Decimal("0.00")
 
 
-class CallDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A changing call of a launch, the kind and name of what it makes, and its arguments.
-
-    Attributes:
-        call: of the provider's API.
-        kind: of what it makes.
-        name: of what it makes.
-        arguments: as they are sent, without secrets.
-    """
-
-    call: str
-    kind: str
-    name: str
-    arguments: Mapping[str, object]
-
-
 class NodePoolDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool: its cluster, and the limits of its autoscaler, None where it has none.
 
@@ -145,7 +128,7 @@ class PreviewDocument(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: int | None
     total_at_end: Amount
     max_cost: Amount
-    calls: tuple[CallDocument, ...]
+    calls: tuple[Creation, ...]
     ends: tuple[str, ...]
     warnings: tuple[str, ...]
     node_pool: NodePoolDocument | UnsetType = UNSET
@@ -256,10 +239,7 @@ def _document(launch: Preview) -> PreviewDocument:
         idle_s=spec.idle_s,
         total_at_end=_NOTHING if launch.most is None else launch.most.total,
         max_cost=cents_up(spec.max_usd),
-        calls=tuple(
-            CallDocument(call=call.call, kind=call.kind, name=call.name, arguments=call.arguments)
-            for call in launch.calls
-        ),
+        calls=launch.calls,
         ends=launch.ends,
         warnings=(*launch.notes, *launch.warnings, *launch.refusals),
         node_pool=_node_pool(spec),

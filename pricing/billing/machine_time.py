@@ -56,12 +56,8 @@ class _MachineBill(NamedTuple):
     is_minimum: bool
 
 
-class MachineTime(NamedTuple):
-    """The lines of machine time, what must be said beside them, and billed s of each machine."""
-
-    lines: list[QuoteLine]
-    warnings: tuple[str, ...]
-    billed_s: Decimal
+MachineTime = tuple[list[QuoteLine], tuple[str, ...], Decimal]
+"""Its lines, their warnings, and how long each machine is billed, in seconds."""
 
 
 def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
@@ -83,7 +79,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     warnings = () if _owed_step_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
         warnings += (Message("bill.spot-ended", provider=spans[0].offer.provider),)
-    return MachineTime(lines, warnings, bill.billed_s)
+    return lines, warnings, bill.billed_s
 
 
 def _owed_step_s(usage: Usage, offer: Offer) -> Decimal | None:
@@ -101,7 +97,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     if rule is not None:
         rule_text = Message("bill.first-hour-free")
         line = structs.replace(line, rule=rule_text, source=rule.source, as_of=rule.as_of)
-    return MachineTime([line], (), _ZERO)
+    return [line], (), _ZERO
 
 
 def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> _MachineBill:

@@ -93,9 +93,9 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         warnings: what must be said about the spans.
     """
     offer, rules = spans[0].offer, spans[0].rules
-    time = charge_machine_time(spans, usage)
+    lines, time_warnings, billed_s = charge_machine_time(spans, usage)
     unpriced: tuple[str, ...] = ()
-    lines, all_warnings = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
+    all_warnings = offer.warnings(usage.as_of) + warnings + time_warnings
     if usage.extras:
         more = _ancillary(offer, usage, rules)
         lines += more.lines
@@ -106,7 +106,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     return Quote(
         offer=offer,
         usage=usage,
-        billed_s=int(time.billed_s),
+        billed_s=int(billed_s),
         lines=tuple(lines),
         warnings=all_warnings,
         unknown=unpriced,

@@ -237,33 +237,36 @@ _MOST_GPUS = 72  # GB200 NVL72, the largest machine that is sold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptOut:
-    """A row that did not become an offer.
+class RefusedPrice:
+    """A price that was not taken: of which offer, the fault in a word, and the sentence.
 
     Attributes:
-        name: "digitalocean/gpu-h100x1-80gb/nyc2, on_demand".
-        instance_type: of the row.
-        purchase: of the row.
-        fault: missing, price, name, gpu, count, memory, jump or currency.
+        offer: "digitalocean/gpu-h100x1-80gb/nyc2, on_demand".
+        fault: missing, price, name, gpu, count, memory, jump, currency or outdated.
         detail: what is wrong with it, in words.
     """
 
-    name: str
-    instance_type: str
-    purchase: str
+    offer: str
     fault: str
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A reading after the gate: its offers, and the rows that were kept out."""
+    """A reading after the gate.
+
+    Attributes:
+        offers: what became of its rows.
+        kept_out: the rows that became none.
+        kept_names: type and purchase of those.
+    """
 
     offers: tuple[Offer, ...]
-    kept_out: tuple[KeptOut, ...]
+    kept_out: tuple[RefusedPrice, ...] = ()
+    kept_names: frozenset[tuple[str, str]] = frozenset()
 
     @property
-    def broken(self) -> tuple[KeptOut, ...]:
+    def broken(self) -> tuple[RefusedPrice, ...]:
         """The rows that show that the whole answer is damaged."""
         return tuple(row for row in self.kept_out if row.fault in BROKEN)
 
@@ -288,7 +291,7 @@ def check(
     rows = [row for row in catalog.rows if row.provider == reading.provider]
     before = known_prices(own_offers, rows, spans(catalog.offers) if market is None else market)
     believed: list[tuple[Row, Offer]] = []
-    kept_out: list[KeptOut] = []
+    kept_out: list[tuple[Row, Fault]] = []
     for row in reading.rows:
         offer, fault = _read(reading.provider, row)
         if offer is not None and fault is None:
@@ -298,14 +301,13 @@ def check(
         if offer is not None and fault is None:
             believed.append((row, offer))
         elif fault is not None:
-            kept_out.append(_kept_out(reading.provider, row, fault))
+            kept_out.append((row, fault))
     doubted = {} if accept_jumps else _doubted([offer for _, offer in believed], before)
-    for row, offer in believed:
-        if offer in doubted:
-            kept_out.append(_kept_out(reading.provider, row, doubted[offer]))
+    kept_out += ((row, doubted[offer]) for row, offer in believed if offer in doubted)
     return Passed(
         offers=tuple(offer for _, offer in believed if offer not in doubted),
-        kept_out=tuple(kept_out),
+        kept_out=tuple(_refused(reading.provider, row, fault) for row, fault in kept_out),
+        kept_names=frozenset((row["instance_type"], row["purchase"]) for row, _ in kept_out),
     )
 
 
@@ -392,12 +394,7 @@ def offer_faults(offer: Offer) -> Iterator[Fault]:
         yield "memory", f"a slice of {offer.gpu_memory_gib:g} GiB of a {gpu.memory_gib:g} GiB GPU"
 
 
-def _kept_out(provider: str, row: Row, fault: Fault) -> KeptOut:
+def _refused(provider: str, row: Row, fault: Fault) -> RefusedPrice:
     name = "/".join(part for part in (row["instance_type"], row["region"]) if part != "*")
-    return KeptOut(
-        name=f"{provider}/{name[:80]}, {row['purchase']}",
-        instance_type=row["instance_type"],
-        purchase=row["purchase"],
-        fault=fault[0],
-        detail=fault[1],
-    )
+    offer = f"{provider}/{name[:80]}, {row['purchase']}"
+    return RefusedPrice(offer=offer, fault=fault[0], detail=fault[1])

@@ -241,11 +241,10 @@ def _missing(
     fresh: Mapping[_Key, Offer],
 ) -> Iterator[Offer]:
     """Yield the rows that end what the answer covers and does not name."""
-    named = {(offer.instance_type, offer.purchase) for offer in passed.kept_out}
     for key, offer in sorted(before.items()):
         if (
             key not in fresh
-            and (offer.instance_type, offer.purchase) not in named
+            and (offer.instance_type, offer.purchase) not in passed.kept_names
             and reading.covers(offer)
             and offer.as_of <= reading.read_on
         ):

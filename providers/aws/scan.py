@@ -28,7 +28,7 @@ from providers.account_scan import (
 )
 from providers.aws.access import AwsClient, AwsClients, open_session, sdk_errors
 from providers.aws.calls import PROVIDER
-from providers.aws.inventory import Item, enabled_regions, items, join_regions
+from providers.aws.inventory import Item, enabled_regions, items, join_regions, tags_of
 from providers.interface import MACHINE, run_of_pool
 from providers.ownership_tags import read_labels
 from providers.provider import Request, in_each
@@ -100,10 +100,6 @@ def _region(clients: AwsClients, now: datetime, region: str) -> ScanDraft:
     return draft
 
 
-def _tags(item: Item) -> dict[str, str]:
-    return {str(tag["Key"]): str(tag["Value"]) for tag in objects(item.get("Tags") or ())}
-
-
 def _run(tags: Mapping[str, str]) -> str | None:
     """Return the launch of ours that the tags name; a node has the name of its pool."""
     marks = read_labels(tags, ":")
@@ -111,7 +107,7 @@ def _run(tags: Mapping[str, str]) -> str | None:
 
 
 def _machine(machine: Item, region: str) -> ScannedItem:
-    tags, id_ = _tags(machine), str(machine["InstanceId"])
+    tags, id_ = tags_of(machine), str(machine["InstanceId"])
     state = str(members(machine["State"])["Name"])
     group = tags.get("aws:autoscaling:groupName", "")
     ends = ["aws", "ec2", "terminate-instances", "--region", region, "--instance-ids", id_]
@@ -178,7 +174,7 @@ def _disk_price(disk: Item, region: str, now: datetime) -> Decimal | None:
 
 
 def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
-    tags, id_ = _tags(disk), str(disk["VolumeId"])
+    tags, id_ = tags_of(disk), str(disk["VolumeId"])
     created, claim = disk.get("CreateTime"), tags.get("kubernetes.io/created-for/pvc/name", "")
     return ScannedItem(
         provider=PROVIDER,
@@ -200,7 +196,7 @@ def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
 
 
 def _address(address: Item, region: str, now: datetime) -> ScannedItem:
-    tags = _tags(address)
+    tags = tags_of(address)
     id_ = str(address.get("AllocationId") or address["PublicIp"])
     return ScannedItem(
         provider=PROVIDER,

@@ -54,7 +54,7 @@ def _connect(access: TokenAccess, retries: int) -> PydoClient:
     from azure.core.pipeline.policies import RetryPolicy  # noqa: PLC0415 - heavy, only here
     from pydo import Client  # noqa: PLC0415 - the same
 
-    class Patient(RetryPolicy):  # type: ignore[type-arg] # azure-core's generics are private
+    class _Patient(RetryPolicy):  # type: ignore[type-arg] # azure-core's generics are private
         """Waits as the provider asks, but not longer than LONGEST_WAIT_S."""
 
         def get_retry_after(self, response: PydoClient) -> float | None:
@@ -65,7 +65,7 @@ def _connect(access: TokenAccess, retries: int) -> PydoClient:
         "timeout": _BUDGET_S,
         "connection_timeout": CONNECT_S,
         "read_timeout": READ_S,
-        "retry_policy": Patient(
+        "retry_policy": _Patient(
             retry_total=retries,
             retry_status=retries,
             retry_backoff_factor=BACKOFF_S,

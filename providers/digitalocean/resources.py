@@ -175,7 +175,7 @@ def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
         kind=kind,
         id=str(item[KINDS[kind].id]),
         name=str(item.get("name", "")),
-        region=str(members(item.get("region") or {}).get("slug", "")) if machine else "",
+        region=region_of(item) if machine else "",
         marks=marks,
         state=_STATES.get(str(item.get("status")), "running") if machine else "running",
         created_at=None if created is None else datetime.fromisoformat(str(created)),
@@ -184,6 +184,11 @@ def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
         instance_type=size,
         purchase="spot" if size.endswith("-spot") else "on_demand",
     )
+
+
+def region_of(item: Mapping[str, object]) -> str:
+    """Return the region of a Droplet, a volume or an address; empty where the answer has none."""
+    return str(members(item.get("region") or {}).get("slug", ""))
 
 
 def _address(item: JsonDocument, kind: str) -> str:

@@ -11,7 +11,7 @@ from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers import account_scan
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
-from providers.digitalocean.resources import KINDS, NAMED, PROVIDER, marks_of
+from providers.digitalocean.resources import KINDS, NAMED, PROVIDER, marks_of, region_of
 from providers.interface import MACHINE, run_of_node
 from providers.provider import Request
 from providers.token_api import JsonDocument
@@ -80,10 +80,6 @@ def _tags(item: JsonDocument) -> dict[str, str]:
     return {name: value for name, _, value in parts}
 
 
-def _region(item: JsonDocument) -> str:
-    return str(members(item.get("region") or {}).get("slug", ""))
-
-
 def _machine(droplet: JsonDocument, nodes: _Nodes) -> account_scan.ScannedItem:
     id_, name, size = (str(droplet.get(key, "")) for key in ("id", "name", "size_slug"))
     marks, named = marks_of(MACHINE, droplet, {}), NAMED.fullmatch(name)
@@ -99,7 +95,7 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> account_scan.ScannedItem:
         kind=MACHINE,
         id=id_,
         name=name,
-        region=_region(droplet),
+        region=region_of(droplet),
         type=size,
         purchase="spot" if size.endswith("-spot") else "on_demand",
         state=str(droplet.get("status", "")),
@@ -126,7 +122,7 @@ def _attached(
 
 def _volume_price(volume: JsonDocument, now: datetime) -> Decimal | None:
     gib = Decimal(str(volume.get("size_gigabytes") or 0))
-    return account_scan.disk_usd_per_hour(PROVIDER, now.date(), _region(volume), gib)
+    return account_scan.disk_usd_per_hour(PROVIDER, now.date(), region_of(volume), gib)
 
 
 def _volume(volume: JsonDocument, now: datetime) -> account_scan.ScannedItem:
@@ -136,7 +132,7 @@ def _volume(volume: JsonDocument, now: datetime) -> account_scan.ScannedItem:
         kind=account_scan.DISK,
         id=id_,
         name=str(volume.get("name", "")),
-        region=_region(volume),
+        region=region_of(volume),
         tags=_tags(volume),
         started_at=account_scan.read_instant(volume.get("created_at")),
         disk_gib=float(str(volume.get("size_gigabytes") or 0)),
@@ -154,7 +150,7 @@ def _address(address: JsonDocument) -> account_scan.ScannedItem:
         kind=account_scan.ADDRESS,
         id=str(address["ip"]),
         name=str(address["ip"]),
-        region=_region(address),
+        region=region_of(address),
         idle=True,
         why="attached to nothing",
         command=account_scan.command(

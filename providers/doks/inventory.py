@@ -12,6 +12,7 @@ from typing import Any
 
 from pricing.tables import elements, members, objects
 from providers.digitalocean.access import DigitalOceanApi
+from providers.digitalocean.resources import region_of
 from providers.doks.ender import UNTIL
 from providers.interface import (
     NODE,
@@ -231,7 +232,7 @@ def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> Resource:
         kind=NODE,
         id=str(droplet["id"]),
         name=str(droplet.get("name", "")),
-        region=str(members(droplet.get("region") or {}).get("slug", "")),
+        region=region_of(droplet),
         marks=marks,
         state=_STATES.get(str(droplet.get("status")), "running"),
         created_at=_time(droplet.get("created_at")),

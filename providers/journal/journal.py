@@ -20,7 +20,15 @@ import msgspec
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource, Terms
+from providers.interface import (
+    Creation,
+    Deployment,
+    JournaledResource,
+    LaunchSpec,
+    Resource,
+    Terms,
+    as_kept,
+)
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -199,16 +207,8 @@ class Journal:
             )
 
         launched = resource.marks.started or at
-        new = JournaledResource(
-            kind=resource.kind,
-            name=resource.name,
-            region=resource.region,
-            id=resource.id,
-            state="made",
-            intended_at=at,
-            billed_from=resource.created_at or (launched if resource.is_machine else None),
-            address=resource.address,
-        )
+        billed_from = resource.created_at or (launched if resource.is_machine else None)
+        new = replace(as_kept(resource, at), intended_at=at, billed_from=billed_from)
         event = f"{resource.kind} {resource.name} is {resource.id}"
         self._change(resource.marks.run, at, event, recorded)
 

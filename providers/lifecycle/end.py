@@ -23,16 +23,10 @@ from providers.interface import (
     Listing,
     NotQueried,
     Resource,
+    as_kept,
 )
 from providers.journal.journal import JournalError
-from providers.lifecycle.presence import (
-    Evidence,
-    as_kept,
-    ask,
-    evidence_of,
-    in_other_accounts,
-    why_unproved,
-)
+from providers.lifecycle.presence import Evidence, ask, evidence_of, in_other_accounts, why_unproved
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags
 

@@ -7,7 +7,6 @@ then knows no more; or what it knows no more, again and again, longer than its r
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 
 from pricing.errors import ProviderError
@@ -19,6 +18,7 @@ from providers.interface import (
     JournaledResource,
     NotQueried,
     Resource,
+    as_kept,
 )
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags, latest
@@ -100,20 +100,6 @@ def evidence_of(
     born = max(filter(None, (entry.intended_at, entry.billed_from)))
     age_s = (session.now() - born).total_seconds()
     return Evidence(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
-
-
-def as_kept(resource: Resource, now: datetime) -> JournaledResource:
-    """Return what the journal would say of a resource that was found."""
-    return JournaledResource(
-        kind=resource.kind,
-        name=resource.name,
-        region=resource.region,
-        id=resource.id,
-        state="made",
-        intended_at=resource.created_at or now,
-        billed_from=resource.created_at,
-        address=resource.address,
-    )
 
 
 def ask(session: Session, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:

@@ -68,12 +68,8 @@ def judge(session: Session, survey: Survey, owner: str, *, all_owners: bool) -> 
     action: Action
     for run, deployment in journaled.items():
         resources = tuple(listed.get(run, ()))
-        marks = latest(
-            [
-                *(resource.marks for resource in resources),
-                *((deployment.marks,) if deployment is not None else ()),
-            ]
-        )
+        own = () if deployment is None else (deployment.marks,)
+        marks = latest((*(resource.marks for resource in resources), *own))
         is_ours = owns(owner, marks.owner)
         if not is_ours and not all_owners:
             action, why = "keep", f"belongs to {marks.owner}"

@@ -323,10 +323,6 @@ def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
     )
 
 
-_SORTS = ("price", "gpu-price", "provider", "gpu", "gpus", "age")
-_GROUPS = ("gpu", "provider")
-
-
 @click.group(
     name="prices",
     cls=DefaultGroup,
@@ -341,8 +337,8 @@ def command() -> None:
 @options(
     "provider gpu.prices gpus.prices region.prices max-price purchase.prices sort group-by as-of "
     "why",
-    sort={"type": click.Choice(_SORTS)},
-    group_by={"type": click.Choice(_GROUPS)},
+    sort={"type": click.Choice(tuple(SORTS))},
+    group_by={"type": click.Choice(tuple(GROUPS))},
 )
 @output_options
 @refreshing_prices

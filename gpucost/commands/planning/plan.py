@@ -242,7 +242,7 @@ def command(
                 read_from = _read_from(profiles) + _hours_assumed(document)
                 _print(document, shown, output, read_from, view)
     plan.check_feasible()
-    return gate.check(plan, output)
+    return gate.check(document, output)
 
 
 def _check_brief(output: Output, *, is_brief: bool) -> None:

@@ -55,7 +55,7 @@ def report(
     write_file(target, text)
     if target != "-":
         output.say(f"wrote {target}")
-    return gate.check_written(plan, output)
+    return gate.check(plan, output)
 
 
 def _change(base: str | None, plan: Plan) -> PlanChange | None:

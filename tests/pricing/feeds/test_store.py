@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer, bundled_offers, offer_from_row, row_from_offer
-from pricing.refresh.integrity_gate import KeptOut, Passed
+from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading
 from pricing.refresh.store import CachedReading, Update, load, merge, path_of, to_text
 from tests.pricing.factories import ASKED_ON, an_offer
@@ -29,14 +29,14 @@ def on(day: date, price: str = "1.00", **changes: object) -> Offer:
 
 
 def read(
-    day: date, *offers: Offer, kept_out: tuple[KeptOut, ...] = ()
+    day: date, *offers: Offer, kept_names: frozenset[tuple[str, str]] = frozenset()
 ) -> tuple[PriceReading, Passed]:
     """A reading of that day that covers on-demand everywhere, after the gate."""
     rows = tuple(row_from_offer(offer) for offer in offers)
     reading = PriceReading(
         provider="example", source="api", read_on=day, rows=rows, purchases=("on_demand",)
     )
-    return reading, Passed(offers=offers, kept_out=kept_out)
+    return reading, Passed(offers=offers, kept_names=kept_names)
 
 
 def after(stored: Iterable[Offer], day: date, *offers: Offer, known: Offer = KNOWN) -> Update:
@@ -149,8 +149,8 @@ def test_a_region_that_was_not_asked_is_not_withdrawn() -> None:
 
 def test_what_was_kept_out_is_not_withdrawn() -> None:
     """A row that failed the gate was listed: the last good price stays."""
-    out = KeptOut(name="", instance_type="one-gpu", purchase="on_demand", fault="jump", detail="")
-    reading, passed = read(MONDAY, on(MONDAY, instance_type="other"), kept_out=(out,))
+    names = frozenset({("one-gpu", "on_demand")})
+    reading, passed = read(MONDAY, on(MONDAY, instance_type="other"), kept_names=names)
     update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(KNOWN,)), ())
     assert update.withdrawn == ()
 

@@ -20,10 +20,11 @@ from providers.interface import (
     NoCapacityError,
     NodePool,
     QuotaError,
+    as_kept,
 )
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import as_kept, survey
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import judge
 from providers.lifecycle.session import Clock, Patience, Session
 from tests.providers.fakes.account import digitalocean_environment
