@@ -14,7 +14,7 @@ import click
 from gpucost.api import make_plan
 from gpucost.arguments.parameters import TYPES, options, today
 from gpucost.arguments.settings import PROJECT_FILE
-from gpucost.files.writing import write_file
+from gpucost.files.writing import read_file, write_file
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, common_options, output_options, print_json
 from gpucost.views.plan import print_plan
@@ -149,25 +149,11 @@ def _line(key: str, value: str | None, example: str) -> str:
 @click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
 @options("provider region hours-per-month engineer-rate.init yes.init force.init")
 @common_options
-def init(
-    *,
-    providers: tuple[str, ...],
-    regions: tuple[str, ...],
-    hours_per_month: Decimal | None,
-    engineer_rate: Decimal | None,
-    yes: bool,
-    force: bool,
-    output: Output,
-) -> None:
+def init(*, yes: bool, force: bool, output: Output, **typed: Any) -> None:
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
-    settings = _FirstSettings(
-        providers=providers,
-        regions=regions,
-        hours_per_month=hours_per_month,
-        engineer_rate=engineer_rate,
-    )
+    settings = _FirstSettings(**typed)
     asking = not yes and sys.stdin.isatty()
     if settings.is_empty and not yes and not asking:
         raise InputError(
@@ -230,7 +216,7 @@ def examples(folder: Path, output: Output, *, force: bool) -> None:
     The commands of the how-to guides work in the folder that holds DIR, if DIR is called examples.
     """
     files = {folder / name: text for name, text in _bundled(resources.files("gpucost.examples"))}
-    changed = [path for path, text in files.items() if path.exists() and _read(path) != text]
+    changed = [path for path, text in files.items() if path.exists() and read_file(path) != text]
     if changed and not force:
         raise InputError(
             f"{path}: exists and differs from the example; name another DIR, or add --force."
@@ -250,13 +236,6 @@ def _bundled(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]
             yield from _bundled(entry, f"{prefix}{entry.name}/")
         elif entry.is_file() and entry.name != "__init__.py":
             yield f"{prefix}{entry.name}", entry.read_text(encoding="utf-8")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
 
 
 @click.command(name="help", epilog="Example: gpucost help plan")

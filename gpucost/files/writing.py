@@ -32,6 +32,18 @@ def kind_of_file(path: str, default: str, allowed: Sequence[str]) -> str:
     return kind
 
 
+def read_file(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: it cannot be read, or is not text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+
+
 def write_file(path: str, text: str) -> None:
     """Write a file whole or not at all, with secrets hidden; `-` is standard output.
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
+from gpucost.files.writing import read_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live, read_warehouse
 from planner.bills.bill import Bill
 from planner.bills.formats import is_bill, read_bill
@@ -187,8 +188,4 @@ def read_trace(path: str) -> Availability:
     Raises:
         InputError: it cannot be read or has another form.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
-    return parse_trace(text, path)
+    return parse_trace(read_file(path), path)

@@ -201,3 +201,19 @@ def _locked(path: Path, launch: str | None) -> tuple[bool, int | None]:
         return False, None
     os.close(handle)
     return _locked(path, launch)
+
+
+def target_problems(target: str, example: str) -> Iterator[str]:
+    """Yield why a profile cannot be written to a file.
+
+    Args:
+        target: as -o names it.
+        example: a name that can be, for the sentence.
+    """
+    folder = Path(target).parent
+    if target == "-" or target.endswith("/") or Path(target).is_dir():
+        yield f"-o {target}: name a file, such as {example}."
+    elif not folder.is_dir():
+        yield f"-o {target}: there is no folder {folder}; make it first."
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        yield f"-o {target}: nothing can be written to {folder}."

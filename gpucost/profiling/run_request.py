@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
+from gpucost.profiling.profile_target import target_problems
 from planner.documents.launcher import Surroundings
 from pricing.errors import InputError
 from telemetry.measure.host import ControlGroup, ram_gib
@@ -100,13 +101,7 @@ def check(
         problems.append("--recipe and a PLAN: one of the two says what to apply; leave one out.")
     if not find_batch and not any(sources):
         problems.append("nothing to apply: give --recipe FILE, or PLAN --option JOB/ID.")
-    folder = Path(target).parent
-    if target == "-" or target.endswith("/") or Path(target).is_dir():
-        problems.append(f"-o {target}: name a file, such as {DEFAULT_TARGET}.")
-    elif not folder.is_dir():
-        problems.append(f"-o {target}: there is no folder {folder}; make it first.")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        problems.append(f"-o {target}: nothing can be written to {folder}.")
+    problems += target_problems(target, DEFAULT_TARGET)
     if problems:
         raise InputError(problems)
 

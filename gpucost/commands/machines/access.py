@@ -16,6 +16,7 @@ from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 from pricing.listing import counted
 from providers.interface import Deployment
+from providers.journal.journal import Journal
 from providers.ssh.shell import destination_of, ssh_words
 
 _STEPS = tuple(step.name for step in STEPS)
@@ -35,9 +36,7 @@ def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None: 
     of the machines. Without it nothing is changed.
     """
     with open_journal() as journal:
-        deployment = journal.deployment(run)
-        if deployment is None:
-            raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
+        deployment = _deployment(journal, run)
         if follow and deployment.state != "ended":
             if step != JOB or node:
                 raise InputError("-f follows the job itself; leave --step and --node out.")
@@ -49,12 +48,18 @@ def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None: 
         _print_there(_machine(deployment, node), step)
 
 
+def _deployment(journal: Journal, run: str) -> Deployment:
+    deployment = journal.deployment(run)
+    if deployment is None:
+        raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
+    return deployment
+
+
 def _machine(run: Deployment, node: int) -> JobMachine:
     machines = machines_of(run)
     if node >= len(machines):
-        raise InputError(
-            f"--node {node}: {run.marks.run} has {counted(len(machines), 'machine')}, from 0 on."
-        )
+        has = f"{run.marks.run} has {counted(len(machines), 'machine')}"
+        raise InputError(f"--node {node}: {has}, counted from 0.")
     return machines[node]
 
 
@@ -92,18 +97,11 @@ def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
     """
     _ = output
     with open_journal() as journal:
-        deployment = journal.deployment(run)
-    if deployment is None:
-        raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
-    machines = machines_of(deployment)
-    if node >= len(machines):
-        raise InputError(
-            f"--node {node}: {run} has {counted(len(machines), 'machine')}, counted from 0."
-        )
+        deployment = _deployment(journal, run)
+    shell = _machine(deployment, node).shell
     program = shutil.which("ssh")
     if program is None:
         raise InputError("ssh is not installed; on Debian: apt-get install openssh-client.")
-    shell = machines[node].shell
     to, port = destination_of(shell.door, shell.address)
     command = (shlex.join(words[1:] if words[:1] == ("--",) else words),) if words else ()
     sys.stdout.flush()

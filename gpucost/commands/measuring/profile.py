@@ -1,12 +1,12 @@
 """`gpucost profile`: put it in front of a command and get a job profile, without code changes."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gpucost.arguments.parameters import options
+from gpucost.profiling.profile_target import target_problems
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 
@@ -63,14 +63,8 @@ def _check(argv: tuple[str, ...], pid: int | None, target: str | None, interval_
         problems.append("--pid and a COMMAND: only one of the two can be measured; leave one out.")
     if not _SHORTEST_S <= interval_s <= _LONGEST_S:
         problems.append(f"--interval {interval_s:g}s: must be between 0.1s and 60s.")
-    if target is None:
-        pass
-    elif target == "-" or target.endswith("/") or Path(target).is_dir():
-        problems.append(f"-o {target}: name a file, such as profile.json; series lie beside it.")
-    elif not Path(target).parent.is_dir():
-        problems.append(f"-o {target}: there is no folder {Path(target).parent}; make it first.")
-    elif not os.access(Path(target).parent, os.W_OK | os.X_OK):
-        problems.append(f"-o {target}: nothing can be written to {Path(target).parent}.")
+    if target is not None:
+        problems += target_problems(target, "profile.json; series lie beside it")
     if problems:
         raise InputError(problems)
 
