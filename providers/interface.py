@@ -75,6 +75,12 @@ ANYWHERE = ("0.0.0.0/0", "::/0")
 LEAST_SKEW_S = 2.0
 """Less cannot be seen: the Date header has whole seconds and travelled for a while."""
 
+MarksByRun = Mapping[str, OwnershipTags]
+"""Run -> its marks, as the journal or something that carries them says."""
+
+Regions = tuple[str, ...] | None
+"""Where something is looked for; None: everywhere."""
+
 State = Literal["starting", "running", "failed", "ending", "gone"]
 
 POOL = "pool"
@@ -709,9 +715,9 @@ class Cloud(ABC):
 
     def list_owned(
         self,
-        regions: tuple[str, ...] | None,
+        regions: Regions,
         kinds: tuple[str, ...] | None = None,
-        marks_by_run: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        marks_by_run: MarksByRun = MappingProxyType({}),
     ) -> Listing:
         """Return what is ours, shown and not gone, of every run and owner; never raise.
 
@@ -725,12 +731,7 @@ class Cloud(ABC):
         return self._list(regions, self.kinds if kinds is None else kinds, marks_by_run)
 
     @abstractmethod
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Do what `list_owned` says."""
 
     @abstractmethod

@@ -22,7 +22,9 @@ from providers.interface import (
     LaunchSpec,
     Listing,
     ListingDraft,
+    MarksByRun,
     NoCapacityError,
+    Regions,
     Resource,
     ThrottledError,
     UncertainError,
@@ -268,9 +270,7 @@ class TokenCloud(Cloud):
 
     @staticmethod
     @abstractmethod
-    def _marks_of(
-        kind: str, item: JsonDocument, marks_by_run: Mapping[str, OwnershipTags]
-    ) -> OwnershipTags | None:
+    def _marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> OwnershipTags | None:
         """Return whose an item is, by what it carries, else by its name; None: not ours."""
 
     @staticmethod
@@ -283,12 +283,7 @@ class TokenCloud(Cloud):
     def _resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
         """Return an item that is of a run."""
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Return everything with our marks or names; account-wide lists, kind by kind.
 
         What names its run says whose machines are that have only their name.

@@ -149,11 +149,11 @@ def _line(key: str, value: str | None, example: str) -> str:
 @click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
 @options("provider region hours-per-month engineer-rate.init yes.init force.init")
 @common_options
-def init(*, yes: bool, force: bool, output: Output, **typed: Any) -> None:
+def init(*, yes: bool, force: bool, output: Output, **typed: object) -> None:
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
-    settings = _FirstSettings(**typed)
+    settings = _FirstSettings(**typed)  # type: ignore[arg-type] # click's
     asking = not yes and sys.stdin.isatty()
     if settings.is_empty and not yes and not asking:
         raise InputError(

@@ -4,7 +4,7 @@ Each launch attempt has a ClientToken of its own, and RunInstances is never repe
 want of capacity comes as HTTP 500, and where to try next is the lifecycle's to decide.
 """
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -43,8 +43,10 @@ from providers.interface import (
     JournaledResource,
     LaunchSpec,
     Listing,
+    MarksByRun,
     NoCapacityError,
     Place,
+    Regions,
     Resource,
     UncertainError,
 )
@@ -234,35 +236,35 @@ class AwsCloud(Cloud):
                 text = sentence(f"opening port 22 of {creation.name}", error)
                 raise ProviderError(text) from None
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Return everything with our marks or in our groups, each region and kind on its own."""
         tagged_kinds = tuple(kind for kind in kinds if kind in KINDS)
         listing = inventory.listing(self._clients, regions, tagged_kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing
-        runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
-        places = {owned.region for owned in listing.resources} if regions is None else regions
-        schedules = (owned for place in sorted(places) for owned in self.schedules(place, runs))
-        return replace(listing, resources=(*listing.resources, *schedules))
+        return self.with_schedules(listing, regions, marks_by_run)
 
-    def schedules(
-        self, region: str, runs: Mapping[str, OwnershipTags], *, of_pools: bool = False
-    ) -> tuple[Resource, ...]:
-        """Return the schedules of our machines, or pools, there, as far as they are shown.
+    def with_schedules(
+        self,
+        listing: Listing,
+        regions: Regions,
+        marks_by_run: MarksByRun,
+        *,
+        of_pools: bool = False,
+    ) -> Listing:
+        """Return a listing with the schedules of our machines, or pools, as far as they are shown.
 
         Where they are not, for want of the service or of a permission, that need not be told: a
         schedule costs nothing, ends one machine of ours, and then itself.
         """
-        try:
-            scheduler = self._scheduler(region, repeats=False)
-            return tuple(schedule.listed(scheduler, region, runs, of_pools=of_pools))
-        except Exception:  # noqa: BLE001 - botocore makes its errors at run time
-            return ()
+        runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
+        places = {owned.region for owned in listing.resources} if regions is None else regions
+        schedules: list[Resource] = []
+        for place in sorted(places):
+            with suppress(Exception):  # botocore makes its errors at run time
+                scheduler = self._scheduler(place, repeats=False)
+                schedules += tuple(schedule.listed(scheduler, place, runs, of_pools=of_pools))
+        return replace(listing, resources=(*listing.resources, *schedules))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""

@@ -20,6 +20,8 @@ from providers.interface import (
     JournaledResource,
     Listing,
     ListingDraft,
+    MarksByRun,
+    Regions,
     Resource,
     State,
 )
@@ -35,10 +37,7 @@ _NAME_FILTERS: Mapping[str, dict[str, object]] = {
 
 
 def listing(
-    clients: AwsClients,
-    regions: tuple[str, ...] | None,
-    kinds: tuple[str, ...],
-    marks_by_run: Mapping[str, OwnershipTags],
+    clients: AwsClients, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun
 ) -> Listing:
     """Return everything of ours of these kinds that is not gone.
 
@@ -65,10 +64,7 @@ def join_regions(draft: ListingDraft, answers: Mapping[str, ListingDraft | None]
 
 
 def _listed(
-    clients: AwsClients,
-    region: str,
-    kinds: tuple[str, ...],
-    marks_by_run: Mapping[str, OwnershipTags],
+    clients: AwsClients, region: str, kinds: tuple[str, ...], marks_by_run: MarksByRun
 ) -> ListingDraft:
     """Return what there is of ours in a region; side resources first, which name their run."""
     part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
@@ -91,9 +87,7 @@ def _listed(
     return part
 
 
-def _options_of(
-    kind: str, marks_by_run: Mapping[str, OwnershipTags]
-) -> Iterator[Mapping[str, Any]]:
+def _options_of(kind: str, marks_by_run: MarksByRun) -> Iterator[Mapping[str, Any]]:
     """Yield what is asked for: our tags, our names, and the key of the one run that is looked for.
 
     A key is called by its name, so that an incomplete list hides none of a run that is ended.
@@ -203,9 +197,7 @@ def by_id(ec2: AwsClient, kind: str, key: str) -> Item | None:
     return if_known(lambda: next(items(ec2, kind, ids), None)) if key else None
 
 
-def resource(
-    kind: str, item: Item, region: str, marks_by_run: Mapping[str, OwnershipTags]
-) -> Resource | None:
+def resource(kind: str, item: Item, region: str, marks_by_run: MarksByRun) -> Resource | None:
     """Return what an item is by its tags or a run's name; None where nothing says whose it is.
 
     Args:

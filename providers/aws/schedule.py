@@ -7,13 +7,13 @@ machine's, and its description holds the marks.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from pricing.money import plain
 from providers.aws import LATE_S
 from providers.aws.access import HOME, AwsClient, client, code_of, if_known, sdk_errors
-from providers.interface import OUTSIDE, POOL, Creation, LaunchSpec, Resource
+from providers.interface import OUTSIDE, POOL, Creation, LaunchSpec, MarksByRun, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
 from providers.provider import permissions
 
@@ -91,7 +91,7 @@ def find(scheduler: AwsClient, name: str, region: str) -> Resource | None:
 
 
 def listed(
-    scheduler: AwsClient, region: str, marks_by_run: Mapping[str, OwnershipTags], *, of_pools: bool
+    scheduler: AwsClient, region: str, marks_by_run: MarksByRun, *, of_pools: bool
 ) -> Iterator[Resource]:
     """Yield schedules of our machines, or pools, there; of runs that are known or described."""
     for page in scheduler.get_paginator("list_schedules").paginate(NamePrefix=f"{PREFIX}-"):

@@ -15,7 +15,16 @@ from typing import NamedTuple
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.tables import Json, JsonObject, elements, members, objects
-from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place, Resource, State
+from providers.interface import (
+    ANYWHERE,
+    MACHINE,
+    Creation,
+    LaunchSpec,
+    MarksByRun,
+    Place,
+    Resource,
+    State,
+)
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_api import JsonDocument
 
@@ -150,9 +159,7 @@ NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
 """The name of a machine of ours, with its run."""
 
 
-def marks_of(
-    kind: str, item: JsonDocument, marks_by_run: Mapping[str, OwnershipTags]
-) -> OwnershipTags | None:
+def marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> OwnershipTags | None:
     """Return whose an item is: by its run tag or whole name, a machine also by its short name."""
     name = str(item.get("name", ""))
     if kind != MACHINE:

@@ -24,9 +24,11 @@ from providers.interface import (
     JournaledResource,
     LaunchSpec,
     Listing,
+    MarksByRun,
     NoCapacityError,
     Place,
     PoolCloud,
+    Regions,
     Resource,
     UncertainError,
     pool_of,
@@ -147,12 +149,7 @@ class DoksCloud(PoolCloud):
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.pool_resource(cluster, creation.region, created, marks)
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Return pools with our marks or names, and their nodes; of the whole account."""
         _ = regions
         return inventory.listing(self._api, kinds, marks_by_run, tuple(self._clusters))

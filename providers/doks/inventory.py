@@ -23,6 +23,7 @@ from providers.interface import (
     LaunchSpec,
     Listing,
     ListingDraft,
+    MarksByRun,
     NodePool,
     Place,
     Resource,
@@ -109,7 +110,7 @@ class _PoolSearch(ListingDraft):
 def listing(
     api: DigitalOceanApi,
     kinds: tuple[str, ...],
-    marks_by_run: Mapping[str, OwnershipTags],
+    marks_by_run: MarksByRun,
     also: Collection[str] = (),
 ) -> Listing:
     """Return the pools of ours and their nodes, as far as they are shown.

@@ -4,10 +4,9 @@ CreateNodegroup has a token of its own, and is sent once all the same; a lost an
 by the group's name. Role and subnets of the nodes are those of a group that the cluster has.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,11 @@ from providers.interface import (
     JournaledResource,
     LaunchSpec,
     Listing,
+    MarksByRun,
     NoCapacityError,
     Place,
     PoolCloud,
+    Regions,
     Resource,
     UncertainError,
     pool_name,
@@ -192,12 +193,7 @@ class EksCloud(PoolCloud):
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
         return inventory.group_resource(created, creation.region, marks)
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
         places = regions
         if places is None:  # where the folder that names them was lost, any may have groups
@@ -205,9 +201,7 @@ class EksCloud(PoolCloud):
         listing = inventory.listing(self._clients, places, kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing
-        runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
-        schedules = [self.account_cloud.schedules(place, runs, of_pools=True) for place in places]
-        return replace(listing, resources=(*listing.resources, *chain(*schedules)))
+        return self.account_cloud.with_schedules(listing, places, marks_by_run, of_pools=True)
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what AWS answers about that id."""

@@ -23,6 +23,7 @@ from providers.interface import (
     LaunchSpec,
     Listing,
     ListingDraft,
+    MarksByRun,
     NodePool,
     Place,
     Resource,
@@ -101,10 +102,7 @@ _Json = dict[str, Any]
 
 
 def listing(
-    clients: AwsClients,
-    regions: tuple[str, ...],
-    kinds: tuple[str, ...],
-    marks_by_run: Mapping[str, OwnershipTags],
+    clients: AwsClients, regions: tuple[str, ...], kinds: tuple[str, ...], marks_by_run: MarksByRun
 ) -> Listing:
     """Return the node groups of ours and their nodes, as far as they are shown.
 
@@ -121,10 +119,7 @@ def listing(
 
 
 def _listed(
-    clients: AwsClients,
-    region: str,
-    kinds: tuple[str, ...],
-    marks_by_run: Mapping[str, OwnershipTags],
+    clients: AwsClients, region: str, kinds: tuple[str, ...], marks_by_run: MarksByRun
 ) -> ListingDraft:
     part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
     with (

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.interface import MACHINE, Creation, LaunchSpec, Place, Resource, State
+from providers.interface import MACHINE, Creation, LaunchSpec, MarksByRun, Place, Resource, State
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks, read_text, until
 from providers.token_api import JsonDocument
 
@@ -119,9 +119,7 @@ _UNTIL = "-until-"
 NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6}}Z))?")
 
 
-def marks_of(
-    kind: str, item: JsonDocument, marks_by_run: Mapping[str, OwnershipTags]
-) -> OwnershipTags | None:
+def marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> OwnershipTags | None:
     """Return whose an item is: by what it carries itself, else by its name; None: not ours."""
     named = NAMED.fullmatch(str(item.get("name", "")))
     own = next(iter(_carried(kind, item)), None)

@@ -22,6 +22,7 @@ from providers.interface import (
     JournaledResource,
     Listing,
     NotQueried,
+    Regions,
     Resource,
     as_kept,
 )
@@ -91,7 +92,7 @@ _Name = tuple[str, str, str]  # kind, name, region
 def end_run(
     session: Session,
     marks: OwnershipTags,
-    regions: tuple[str, ...] | None,
+    regions: Regions,
     *,
     doing: str = "asked to end",
     closes: bool = True,
@@ -164,7 +165,7 @@ class _EndingPart:
     session: Session
     marks: OwnershipTags
     kinds: tuple[str, ...]
-    regions: tuple[str, ...] | None
+    regions: Regions
     targets: dict[_Id, _Target] = field(default_factory=dict)
     intents: dict[_Name, tuple[JournaledResource, Evidence]] = field(default_factory=dict)
     gaps: tuple[NotQueried, ...] = ()

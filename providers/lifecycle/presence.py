@@ -17,6 +17,7 @@ from providers.interface import (
     ExistenceCheck,
     JournaledResource,
     NotQueried,
+    Regions,
     Resource,
     as_kept,
 )
@@ -211,7 +212,7 @@ class Survey:
         return (*unsure, *(gap.text for gap in self.gaps), *self.strangers)
 
 
-def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
+def survey(session: Session, regions: Regions = None) -> Survey:
     """Ask a provider what there is.
 
     Raises:

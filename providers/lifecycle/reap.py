@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal
 
-from providers.interface import Deployment, Resource
+from providers.interface import Deployment, Regions, Resource
 from providers.lifecycle.end import duplicates, end_duplicates, end_run, regions_of
 from providers.lifecycle.presence import Survey, found_run
 from providers.lifecycle.readiness import ask_again, finish, is_given_up, pool_fault
@@ -45,7 +45,7 @@ class Verdict:
     action: Action
     why: str
     resources: tuple[Resource, ...]
-    regions: tuple[str, ...] | None
+    regions: Regions
     is_ours: bool
 
 

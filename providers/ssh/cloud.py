@@ -7,7 +7,6 @@ the machine; which machines were set up is remembered in the state folder.
 import json
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +22,10 @@ from providers.interface import (
     LaunchSpec,
     Listing,
     ListingDraft,
+    MarksByRun,
     NoCapacityError,
     Place,
+    Regions,
     Resource,
     UncertainError,
 )
@@ -121,12 +122,7 @@ class SshCloud(Cloud):
             raise InputError(f"{host}: {mark} is not a mark.")
         return _resource(host, creation.name, marks)
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
+    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
         """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = marks_by_run
         draft = ListingDraft(provider=self.name)
