@@ -46,7 +46,7 @@ class _SentFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentFolder:
+class _SentFolder:
     """What of a folder is sent.
 
     Attributes:
@@ -94,7 +94,7 @@ class SentFolder:
         ]
 
 
-def code_of(folder: Path) -> SentFolder:
+def code_of(folder: Path) -> _SentFolder:
     """Return what of a folder of code is sent.
 
     Raises:
@@ -121,7 +121,7 @@ def code_of(folder: Path) -> SentFolder:
     return _sent_folder(folder, sorted(paths))
 
 
-def whole_folder(folder: Path) -> SentFolder:
+def whole_folder(folder: Path) -> _SentFolder:
     """Return every file of a folder."""
     names = [
         os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - one path for each of many
@@ -146,7 +146,7 @@ def _git(git: str, *arguments: str) -> str:
     return os.fsdecode(done.stdout)
 
 
-def _sent_folder(folder: Path, names: list[str]) -> SentFolder:
+def _sent_folder(folder: Path, names: list[str]) -> _SentFolder:
     files = []
     for name in names:
         try:
@@ -158,7 +158,7 @@ def _sent_folder(folder: Path, names: list[str]) -> SentFolder:
             files.append(
                 _SentFile(name=name, size=0 if is_link else status.st_size, is_link=is_link)
             )
-    return SentFolder(folder=folder, files=tuple(files))
+    return _SentFolder(folder=folder, files=tuple(files))
 
 
 def _leaves(folder: Path, name: str) -> bool:
@@ -284,7 +284,7 @@ class JobMachine:
         has_rsync = bool(self.facts.get("rsync"))
         return Transfer(shell=self.shell, rsync=has_rsync, progress=self.progress)
 
-    def send(self, sent: SentFolder, name: str) -> None:
+    def send(self, sent: _SentFolder, name: str) -> None:
         """Send files into a folder of the job."""
         names = [file.name for file in sent.files]
         self.files.send(sent.folder, names, f"{self.work}/{name}")
@@ -340,19 +340,19 @@ class JobStep:
     Attributes:
         name: one word, also of its log.
         title: what it does, for people.
-        needed: whether the job has it.
         summary: what of the job it takes, for the preview.
-        send: puts there what the script needs.
         script: what runs there, and asserts that it is done.
+        needed: whether the job has it; every job, where it is not said.
+        send: puts there what the script needs; nothing, where it is not said.
         once: whether it is never started again, however it ended.
     """
 
     name: str
     title: str
-    needed: Callable[[JobRequest], bool]
     summary: Callable[[JobRequest], str]
-    send: Callable[[JobRequest, JobMachine], None]
     script: Callable[[JobRequest, JobMachine, str], str]
+    needed: Callable[[JobRequest], bool] = lambda _: True
+    send: Callable[[JobRequest, JobMachine], None] = lambda _, __: None
     once: bool = False
 
 
@@ -373,10 +373,6 @@ def _is_project(path: Path) -> bool:
         return "project" in tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-
-
-def _send_nothing(_: JobRequest, __: JobMachine) -> None:
-    """Send nothing."""
 
 
 def _send_data(request: JobRequest, machine: JobMachine) -> None:
@@ -473,7 +469,6 @@ STEPS = (
     JobStep(
         name="code",
         title="bring the code",
-        needed=lambda _: True,
         summary=_code_told,
         send=_send_code,
         script=_code,
@@ -483,7 +478,6 @@ STEPS = (
         title="make the environment",
         needed=lambda request: bool(environment_of(request)),
         summary=_environment_told,
-        send=_send_nothing,
         script=lambda request, machine, _: job_scripts.environment_script(
             machine.work, environment_of(request), request.container
         ),
@@ -491,7 +485,6 @@ STEPS = (
     JobStep(
         name="gpucost",
         title="put gpucost there",
-        needed=lambda _: True,
         summary=lambda _: f"version {__version__}",
         send=_send_gpucost,
         script=_gpucost,
@@ -499,7 +492,6 @@ STEPS = (
     JobStep(
         name=JOB,
         title="run the command",
-        needed=lambda _: True,
         summary=_command_told,
         send=_send_recipe,
         script=_job,

@@ -21,20 +21,6 @@ _ADDITIONAL = (
 _TIMES = ("duration_s", *(name for _, name in _ADDITIONAL), "storage_h", "boot_disk_h")
 _TIMED, _ADDED = attrgetter(*_TIMES), attrgetter(*(name for _, name in _ADDITIONAL))
 _ZERO = Decimal(0)
-_COUNTS = (
-    "egress_bytes",
-    "ingress_bytes",
-    "inter_zone_bytes",
-    "inter_region_bytes",
-    "nat_bytes",
-    "boot_disk_bytes",
-    "storage_bytes",
-    "snapshot_bytes",
-    "object_storage_bytes",
-    "object_egress_bytes",
-    "addresses",
-    "nat_gateways",
-)
 _TRAFFIC = (
     "egress_bytes",
     "ingress_bytes",
@@ -42,6 +28,15 @@ _TRAFFIC = (
     "inter_region_bytes",
     "nat_bytes",
     "object_egress_bytes",
+)
+_COUNTS = (
+    *_TRAFFIC,
+    "boot_disk_bytes",
+    "storage_bytes",
+    "snapshot_bytes",
+    "object_storage_bytes",
+    "addresses",
+    "nat_gateways",
 )
 _COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6

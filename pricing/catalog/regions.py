@@ -21,7 +21,7 @@ EU = "eu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegionPlace:
+class _RegionPlace:
     """Where a region is.
 
     Attributes:
@@ -43,7 +43,7 @@ class RegionPlace:
         return frozenset({self.country, self.name, self.continent, *eu})
 
 
-def place_of(provider: str, region: str) -> RegionPlace | None:
+def place_of(provider: str, region: str) -> _RegionPlace | None:
     """Return where a provider's region is; None where no source says so."""
     return _places().get((provider, region))
 
@@ -146,12 +146,12 @@ def _names_of(provider: str, region: str) -> frozenset[str]:
 
 
 @cache
-def _places() -> Mapping[tuple[str, str], RegionPlace]:
+def _places() -> Mapping[tuple[str, str], _RegionPlace]:
     """Return places by provider and region; `*`: a provider that documents one region only."""
     countries = {row["country"]: row for row in read_csv("countries.csv")}
     return MappingProxyType(
         {
-            (row["provider"], row["region"]): RegionPlace(
+            (row["provider"], row["region"]): _RegionPlace(
                 country=row["country"],
                 name=countries[row["country"]]["name"],
                 continent=countries[row["country"]]["continent"],

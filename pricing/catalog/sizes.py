@@ -63,7 +63,7 @@ def sizes() -> Mapping[tuple[str, str], Size]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rental:
+class _Rental:
     """How the types of a provider that a pattern covers are rented.
 
     Attributes:
@@ -91,7 +91,7 @@ class Rental:
 
 
 @cache
-def rental_of(provider: str, instance_type: str) -> Rental | None:
+def rental_of(provider: str, instance_type: str) -> _Rental | None:
     """Return how a type is rented; None where nothing is written down of its provider."""
     return next(
         (
@@ -109,13 +109,13 @@ def page_of(provider: str) -> str | None:
 
 
 @cache
-def _rentals() -> Mapping[str, Sequence[Rental]]:
+def _rentals() -> Mapping[str, Sequence[_Rental]]:
     """Return rentals by provider, the narrow patterns first, as in the file."""
-    rentals: dict[str, list[Rental]] = {}
+    rentals: dict[str, list[_Rental]] = {}
     for row in read_csv("rental.csv"):
         rentals.setdefault(row["provider"], []).append(
             from_row(
-                Rental,
+                _Rental,
                 row | {"minimum_gpus": ""},
                 pattern=row["instance_type"],
                 own_name=row["own_name"] == "yes",

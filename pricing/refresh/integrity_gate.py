@@ -37,7 +37,7 @@ Span = tuple[Decimal, Decimal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPrices:
+class _KnownPrices:
     """What is known of a provider's machines and of the market before an answer is believed.
 
     Attributes:
@@ -55,7 +55,7 @@ class KnownPrices:
 
 def known_prices(
     offers: Iterable[Offer], rows: Iterable[Offer], market: Mapping[tuple[str, str], Span]
-) -> KnownPrices:
+) -> _KnownPrices:
     """Return what a provider's offers in force, and all its rows, tell.
 
     Args:
@@ -70,7 +70,7 @@ def known_prices(
     machines: dict[str, set[tuple[str, float]]] = {}
     for row in chain(offers, rows):
         machines.setdefault(row.instance_type, set()).add((row.gpu, row.gpu_count))
-    return KnownPrices(
+    return _KnownPrices(
         by_name=by_name,
         machines={name: frozenset(hardware) for name, hardware in machines.items()},
         own=spans(offers),
@@ -89,7 +89,7 @@ def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
     return ranges
 
 
-def swapped(offer: Offer, prices: KnownPrices) -> Fault | None:
+def swapped(offer: Offer, prices: _KnownPrices) -> Fault | None:
     """Return the fault of a machine that was known by its name with other GPUs."""
     before = prices.machines.get(offer.instance_type, frozenset())
     if not before or any(_is_same(offer, gpu, count) for gpu, count in before):
@@ -102,7 +102,7 @@ def _is_same(offer: Offer, gpu: str, count: float) -> bool:
     return offer.gpu == gpu and abs(offer.gpu_count - count) <= _SLICE_TOLERANCE * count
 
 
-def jump(offer: Offer, prices: KnownPrices) -> Fault | None:
+def jump(offer: Offer, prices: _KnownPrices) -> Fault | None:
     """Return the fault of a price far from known ones of its region, name, GPU or market."""
     comparable = _held_against(offer, offer.purchase, prices)
     if (
@@ -115,7 +115,7 @@ def jump(offer: Offer, prices: KnownPrices) -> Fault | None:
     return _no_spot_price(offer, prices) or _out_of_line(offer, prices)
 
 
-def _no_spot_price(offer: Offer, prices: KnownPrices) -> Fault | None:
+def _no_spot_price(offer: Offer, prices: _KnownPrices) -> Fault | None:
     """Return the fault of a new spot price that the machine on demand makes unlikely."""
     comparable = _held_against(offer, "on_demand", prices)
     if offer.purchase != "spot" or not comparable:
@@ -140,7 +140,7 @@ def _moved(offer: Offer, comparable: Iterable[Offer]) -> Fault | None:
     return "jump", f"{was} {old.date_text}: {_RIGHT}"
 
 
-def _out_of_line(offer: Offer, prices: KnownPrices) -> Fault | None:
+def _out_of_line(offer: Offer, prices: _KnownPrices) -> Fault | None:
     """Return the fault of a new name at a price that no machine with its GPU has."""
     if offer.gpu_count < 1:
         return None
@@ -156,7 +156,7 @@ def _out_of_line(offer: Offer, prices: KnownPrices) -> Fault | None:
     return None
 
 
-def outliers(offers: Iterable[Offer], prices: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
+def outliers(offers: Iterable[Offer], prices: _KnownPrices) -> Iterator[tuple[Offer, Fault]]:
     """Yield new offers whose price is far from that of the others with their GPU in the answer."""
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
@@ -175,7 +175,7 @@ def outliers(offers: Iterable[Offer], prices: KnownPrices) -> Iterator[tuple[Off
                 yield offer, ("jump", f"{statement} cost over {_short(middle)}: {_RIGHT}")
 
 
-def shifted(offers: Iterable[Offer], prices: KnownPrices) -> Fault | None:
+def shifted(offers: Iterable[Offer], prices: _KnownPrices) -> Fault | None:
     """Return the fault of an answer whose prices all moved by one factor, as in another currency.
 
     Only on-demand prices whose earlier price was dated count, each name once.
@@ -200,7 +200,7 @@ def shifted(offers: Iterable[Offer], prices: KnownPrices) -> Fault | None:
     )
 
 
-def _held_against(offer: Offer, purchase: str, prices: KnownPrices) -> tuple[Offer, ...]:
+def _held_against(offer: Offer, purchase: str, prices: _KnownPrices) -> tuple[Offer, ...]:
     """Return the known price of the name in the region.
 
     In a new one the least and the most elsewhere.
@@ -311,7 +311,7 @@ def check(
     )
 
 
-def _doubted(offers: Sequence[Offer], before: KnownPrices) -> dict[Offer, Fault]:
+def _doubted(offers: Sequence[Offer], before: _KnownPrices) -> dict[Offer, Fault]:
     """Return the offers that only the others of the answer show to be wrong."""
     shift = shifted(offers, before)
     return dict.fromkeys(offers, shift) if shift else dict(outliers(offers, before))

@@ -1,12 +1,10 @@
 """The calls of an AWS launch as plain data, and the kinds of resource it makes; pure."""
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from email import message_from_string
 from email.mime.text import MIMEText
-from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -45,31 +43,67 @@ class _AwsKind(NamedTuple):
         paginator: operation that lists them.
         many: key of the list; of machines, within reservations.
         id: field of the id.
-        name: field of the name; empty: its Name tag.
         destroy: operation that removes one.
         argument: of that operation; its value is a list where it ends in "s".
         ids: argument of the paginator that names ids.
         tagged: what a tag of it is called in TagSpecifications.
+        name: field of the name; empty: its Name tag.
         dead: states in which it is gone.
     """
 
     paginator: str
     many: str
     id: str
-    name: str
     destroy: str
     argument: str
     ids: str
     tagged: str
+    name: str = ""
     dead: tuple[str, ...] = ()
 
 
 KINDS: Mapping[str, _AwsKind] = MappingProxyType(
     {
-        kind: _AwsKind(**row)
-        for kind, row in tomllib.loads(
-            (files("providers.aws") / "kinds.toml").read_text(encoding="utf-8")
-        ).items()
+        MACHINE: _AwsKind(
+            paginator="describe_instances",
+            many="Instances",
+            id="InstanceId",
+            destroy="terminate_instances",
+            argument="InstanceIds",
+            ids="InstanceIds",
+            tagged="instance",
+            dead=("terminated",),
+        ),
+        "spot-request": _AwsKind(
+            paginator="describe_spot_instance_requests",
+            many="SpotInstanceRequests",
+            id="SpotInstanceRequestId",
+            destroy="cancel_spot_instance_requests",
+            argument="SpotInstanceRequestIds",
+            ids="SpotInstanceRequestIds",
+            tagged="spot-instances-request",
+            dead=("closed", "cancelled", "failed", "disabled"),
+        ),
+        "security-group": _AwsKind(
+            paginator="describe_security_groups",
+            many="SecurityGroups",
+            id="GroupId",
+            name="GroupName",
+            destroy="delete_security_group",
+            argument="GroupId",
+            ids="GroupIds",
+            tagged="security-group",
+        ),
+        "key-pair": _AwsKind(
+            paginator="describe_key_pairs",
+            many="KeyPairs",
+            id="KeyName",
+            name="KeyName",
+            destroy="delete_key_pair",
+            argument="KeyName",
+            ids="KeyNames",
+            tagged="key-pair",
+        ),
     }
 )
 """Every kind that launches make, in the order of its removal.

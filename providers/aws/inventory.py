@@ -164,11 +164,11 @@ def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) ->
 
 
 Item = dict[str, object]
-_STATES: Mapping[str, State] = {
+STATES: Mapping[str, State] = {
     "pending": "starting",
     "running": "running",
     "stopping": "running",
-    "stopped": "running",
+    "stopped": "running",  # its disk is billed
     "shutting-down": "ending",
 }
 _RUN_IN_NAME = re.compile(rf"{PREFIX}-([a-z0-9]+)-(?:{GROUP}|{KEY})")
@@ -221,7 +221,7 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
         name=str(item.get(row.name) or tags_of(item).get("Name", "")),
         region=region,
         marks=marks,
-        state="gone" if state in row.dead else _STATES.get(state, "running"),
+        state="gone" if state in row.dead else STATES.get(state, "running"),
     )
     if kind != MACHINE:
         return owned

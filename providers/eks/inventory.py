@@ -10,7 +10,7 @@ from typing import Any
 
 from pricing.tables import objects
 from providers.aws.access import AwsClient, AwsClients, if_known, sdk_errors
-from providers.aws.inventory import by_id, join_regions, tags_of
+from providers.aws.inventory import STATES, by_id, join_regions, tags_of
 from providers.interface import (
     MACHINE,
     NODE,
@@ -90,14 +90,8 @@ _STATES: Mapping[str, State] = {
     "CREATE_FAILED": "failed",
     "DELETE_FAILED": "failed",
 }
-_NODES: Mapping[str, State] = {
-    "pending": "starting",
-    "running": "running",
-    "stopping": "running",
-    "stopped": "running",  # its disk costs, and its group replaces it
-    "shutting-down": "ending",
-    "terminated": "gone",
-}
+_NODES: Mapping[str, State] = {**STATES, "terminated": "gone"}
+
 _Json = dict[str, Any]
 
 
@@ -176,7 +170,7 @@ def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
 def _instances(ec2: AwsClient) -> Iterator[_Json]:
     filters = [
         {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{POOL}"]},
-        {"Name": "instance-state-name", "Values": [s for s in _NODES if s != "terminated"]},
+        {"Name": "instance-state-name", "Values": list(STATES)},
     ]
     for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
         for reservation in page["Reservations"]:

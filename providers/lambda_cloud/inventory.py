@@ -102,11 +102,7 @@ def _instance(spec: LaunchSpec, target: Place, *, walled: bool) -> dict[str, Any
     return body
 
 
-LISTS: Mapping[str, str] = {
-    MACHINE: "/instances",
-    FIREWALL: "/firewall-rulesets",
-    KEY: "/ssh-keys",
-}
+LISTS: Mapping[str, str] = {**PATHS, MACHINE: "/instances"}
 _STATES: Mapping[str, State] = {
     "booting": "starting",
     "active": "running",

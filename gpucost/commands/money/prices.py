@@ -301,24 +301,15 @@ def _short(row: Offer) -> str:
 
 
 def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
-    rented = rented_offer(offer)
+    rented = msgspec.structs.asdict(rented_offer(offer))
+    rented |= {"confidence": offer.confidence, "stale": catalog.is_stale(offer)}
     return ListedOffer(
-        provider=rented.provider,
-        region=rented.region,
-        instance_type=rented.instance_type,
-        gpu=rented.gpu,
-        gpu_count=rented.gpu_count,
-        purchase=rented.purchase,
-        usd_per_hour=rented.usd_per_hour,
-        as_of=rented.as_of,
-        source=rented.source,
+        **rented,
         gpu_memory_gib=offer.gpu_memory_gib,
         vcpus=offer.vcpus,
         ram_gib=offer.ram_gib,
         interconnect=offer.interconnect,
-        confidence=offer.confidence,
         notes=offer.notes,
-        stale=catalog.is_stale(offer),
         why=_reason(offer, catalog) if why else UNSET,
     )
 
