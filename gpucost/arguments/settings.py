@@ -213,11 +213,9 @@ def _read(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except PermissionError as error:
-        if not os.access(path.parent, os.X_OK):
-            return {}  # the home of another user, after `su` or `setpriv`: nothing of ours is there
-        raise InputError(f"{path}: cannot be read: {error}.") from error
     except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
+            return {}  # the home of another user, after `su` or `setpriv`: nothing of ours is there
         raise InputError(f"{path}: cannot be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}.") from error

@@ -106,6 +106,16 @@ class LoopRecord(msgspec.Struct, frozen=True, kw_only=True):
         won = (step for step in reversed(self.rounds) if step.verdict == "proved")
         return next((step for step in won if step.where == HERE), None)
 
+    @property
+    def next_folder(self) -> str:
+        """Where the next round lies, below the loop's folder; the first lies in it."""
+        return f"round-{len(self.rounds) + 1}" if self.rounds else ""
+
+    @property
+    def best_profile(self) -> str:
+        """The profile that the next round begins from: of the last change that was proved here."""
+        return f"{self.proved.folder}/{AFTER}".lstrip("/") if self.proved else BEFORE
+
     def with_round(self, step: Round) -> "LoopRecord":
         """Return the record with its last round replaced, or with one more after a verdict."""
         earlier = self.rounds[:-1] if self.under_way else self.rounds
@@ -346,10 +356,7 @@ def steps_to_come(request: LoopRequest) -> Iterator[str]:
     if not record.profiled:
         yield profile_step(request).text
     if attempt is None:
-        number = len(record.rounds) + 1
-        folder = "" if number == 1 else f"round-{number}"
-        won = record.proved
-        before = BEFORE if won is None else f"{won.folder}/{AFTER}".lstrip("/")
+        folder, before = record.next_folder, record.best_profile
         yield plan_step(request, before, folder).text
         attempt = Round(folder=folder, before=before, option=_UNKNOWN, where=HERE, settings=())
         plan, recipe = (str(request.folder / folder / name) for name in (PLAN, RECIPE))
@@ -359,13 +366,7 @@ def steps_to_come(request: LoopRequest) -> Iterator[str]:
         yield try_step(request, attempt, request.budget_usd, _rent_s(request), ab=ab).text
         if attempt.option == _UNKNOWN and request.budget_usd:
             yield f"  or, for at most ${request.budget_usd:f} in all, where the plan moves the job:"
-            remote = Round(
-                folder=attempt.folder,
-                before=attempt.before,
-                option=_UNKNOWN,
-                where="rented",
-                settings=(),
-            )
+            remote = msgspec.structs.replace(attempt, where="rented")
             yield f"  {try_step(request, remote, request.budget_usd, _rent_s(request)).text}"
     yield verify_step(request, attempt).text
     yield "and again from the plan, until no experiment costs less than it can save"

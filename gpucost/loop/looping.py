@@ -111,11 +111,8 @@ class Loop:
         if over := _over(record, request):
             self._keep(msgspec.structs.replace(record, ended=(over,)))
             return None
-        number = len(record.rounds) + 1
-        folder = "" if number == 1 else f"round-{number}"
+        folder, before = record.next_folder, record.best_profile
         (request.folder / folder).mkdir(parents=True, exist_ok=True)
-        won = record.proved
-        before = f"{won.folder}/{AFTER}".lstrip("/") if won else BEFORE
         self._take(plan_step(request, before, folder))
         plan = load_plan(request.folder / folder / PLAN)
         means = self._means(before)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from itertools import compress
+from operator import not_
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -34,8 +36,6 @@ EVERYWHERE = "*"
 """The region of a price that is the same in every region of the provider."""
 ANY_REGION = "any"
 """What people read in its place."""
-
-_NOTHING, _NO_LIMIT = Decimal(0), Decimal("Infinity")
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -103,39 +103,27 @@ class Offer(Struct, frozen=True, kw_only=True):
     contract_only: bool = False
 
     def __post_init__(self) -> None:
-        if (
-            type(self.usd_per_hour) is Decimal
-            and _NOTHING < self.usd_per_hour < _NO_LIMIT
-            and self.gpu_count > 0
-            and self.gpu_memory_gib > 0
-            and self.purchase in PURCHASES
-            and (self.valid_until is None or self.valid_until >= self.starts)
-        ):
-            return
-        raise InputError(self._problems())
-
-    def _problems(self) -> list[str]:
-        name, price = self.name, self.usd_per_hour
-        checks = (
-            (
-                type(price) is Decimal and price.is_finite() and price > 0,
-                f"{name}: usd_per_hour is {price!r}; a price is a Decimal above 0",
-            ),
-            (self.gpu_count > 0, f"{name}: gpu_count is {self.gpu_count}; it must be above 0"),
-            (
-                self.gpu_memory_gib > 0,
-                f"{name}: gpu_memory_gib is {self.gpu_memory_gib}; it must be above 0",
-            ),
-            (
-                self.purchase in PURCHASES,
-                f"{name}: purchase is {self.purchase!r}; one of {', '.join(PURCHASES)}",
-            ),
-            (
-                self.valid_until is None or self.valid_until >= self.starts,
-                f"{name}: valid_until {self.valid_until} lies before its start {self.starts}",
-            ),
+        price = self.usd_per_hour
+        holds = (
+            type(price) is Decimal and price.is_finite() and price > 0,
+            self.gpu_count > 0,
+            self.gpu_memory_gib > 0,
+            self.purchase in PURCHASES,
+            self.valid_until is None or self.valid_until >= self.starts,
         )
-        return [sentence for holds, sentence in checks if not holds]
+        if not all(holds):
+            problems = compress(self._problems(), map(not_, holds))
+            raise InputError(f"{self.name}: {problem}" for problem in problems)
+
+    def _problems(self) -> tuple[str, ...]:
+        """Return what would be wrong with it, a sentence for each check."""
+        return (
+            f"usd_per_hour is {self.usd_per_hour!r}; a price is a Decimal above 0",
+            f"gpu_count is {self.gpu_count}; it must be above 0",
+            f"gpu_memory_gib is {self.gpu_memory_gib}; it must be above 0",
+            f"purchase is {self.purchase!r}; one of {', '.join(PURCHASES)}",
+            f"valid_until {self.valid_until} lies before its start {self.starts}",
+        )
 
     @property
     def name(self) -> str:
