@@ -13,7 +13,7 @@ import yaml
 
 from gpucost.launch.choice import LaunchChoice, choose_type
 from gpucost.launch.options import LaunchOptions, check_machine
-from gpucost.launch.preview import build_spec
+from gpucost.launch.provisioning import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.actions.settings import MachineSettings, shared_settings
 from providers.registry import launchable

@@ -18,7 +18,7 @@ import pricing
 import providers
 import templates
 from gpucost.jobs import steps
-from gpucost.launch import preview, provisioning
+from gpucost.launch import provisioning
 from gpucost.machines import state
 from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
@@ -210,9 +210,11 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
     def login_again(*_: Any) -> _Login:
         return _Login(ask, reach, "token")
 
-    def unread(offers: Any, _: str) -> preview.LivePrices:
+    def unread(offers: Any, _: str) -> provisioning.LivePrices:
         told = f"not read: {len(offers)}"
-        return preview.LivePrices(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
+        return provisioning.LivePrices(
+            prices={}, before={}, read_at=datetime.now(UTC), failure=told
+        )
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(state, "CLOCK", clock))

@@ -7,8 +7,7 @@ import pytest
 
 from planner.plan.plan import Plan
 from templates.markdown import unbroken
-from templates.render import render_report
-from templates.reports.whole import glossed
+from templates.render import glossed, render_report
 from tests.gpucost.documents import changed, example
 from tests.templates.documents import CASES, planned
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from gpucost.launch.choice import LaunchChoice, with_dearest
 from gpucost.launch.options import LaunchOptions
-from gpucost.launch.preview import LivePrices, build_spec, preview
+from gpucost.launch.provisioning import LivePrices, build_spec, preview
 from pricing.catalog.catalog import Catalog
 from providers.aws.calls import creations
 from providers.interface import MACHINE

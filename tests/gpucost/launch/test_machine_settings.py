@@ -13,7 +13,7 @@ import yaml
 
 from gpucost.launch.choice import change, choose_option
 from gpucost.launch.options import LaunchOptions
-from gpucost.launch.preview import build_spec
+from gpucost.launch.provisioning import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
 from planner.models.document import encode
