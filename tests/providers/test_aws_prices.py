@@ -144,13 +144,12 @@ def test_a_price_that_is_none_reaches_the_gate(fake: Aws) -> None:
     ]
     passed = check(ask(HERE), load_catalog(NOW.date()))
     assert passed.offers == ()
-    told = {(row.instance_type, row.purchase): row.fault for row in passed.broken}
-    assert told == {
-        ("g5.xlarge", "on_demand"): "price",
-        ("p5.48xlarge", "on_demand"): "missing",
-        ("g6f.large", "on_demand"): "price",
-        ("g5.xlarge", "spot"): "price",
-        ("p5.48xlarge", "spot"): "price",
+    assert {row.offer: row.fault for row in passed.broken} == {
+        f"aws/g5.xlarge/{HERE}, on_demand": "price",
+        f"aws/p5.48xlarge/{HERE}, on_demand": "missing",
+        f"aws/g6f.large/{HERE}, on_demand": "price",
+        f"aws/g5.xlarge/{HERE}, spot": "price",
+        f"aws/p5.48xlarge/{HERE}, spot": "price",
     }
 
 
