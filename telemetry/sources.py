@@ -271,12 +271,7 @@ def _groups(
     files = sorted(opened.files, key=lambda file: str(file.path))
     if len(files) < 2:  # noqa: PLR2004 - nothing to join; what is large is read once
         return [files] if files else []
-    from telemetry.profiling.same_gpus import (  # noqa: PLC0415 - pandas
-        offset,
-        rotation_of,
-        same_gpus,
-        zones_of,
-    )
+    from telemetry.profiling.same_gpus import offset, rotation_of, same_gpus, zones_of  # noqa: PLC0415 - pandas
 
     readings: dict[int, FileReadings] = {}
     for index, file in enumerate(files):
