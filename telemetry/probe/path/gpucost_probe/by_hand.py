@@ -62,8 +62,7 @@ def step(n: int, items: int | None) -> None:
         items: samples or tokens in them, None where unknown.
     """
     probe = process.probe_of("")
-    if not probe.events.greeted:
-        probe.events.hello("python", platform.python_version())
+    probe.events.hello("python", platform.python_version())
     if not probe.by_hand:
         probe.by_hand = True
         probe.events.write("by-hand")

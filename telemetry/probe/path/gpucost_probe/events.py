@@ -47,10 +47,18 @@ class Events:
         """Whether hello has been said, or never will be."""
         return self._quiet or self._file is not None
 
-    def hello(self, framework: str, version: str) -> None:
-        """Open the file and write who is speaking."""
+    def hello(self, framework: str, version: str | None = None) -> None:
+        """Open the file and write who is speaking, unless that was done.
+
+        Args:
+            framework: by whose steps the program is known.
+            version: of it; None reads it from the module.
+        """
         if self.greeted:
             return
+        if version is None:
+            module = sys.modules.get("torch" if framework == "pytorch" else framework)
+            version = str(getattr(module, "__version__", ""))
         name = "%d-%d.jsonl" % (os.getpid(), time.time_ns())
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import sys
 from statistics import mean, stdev
 
 from ..process import APPLY, Probe
@@ -93,9 +92,7 @@ class Recipe:
             return
         self._told[code, where] = (outcome, sentence)
         events = self.probe.events
-        if not events.greeted:
-            version = getattr(sys.modules.get("torch"), "__version__", "")
-            events.hello("pytorch", str(version))
+        events.hello("pytorch")
         events.write("change", action=code, outcome=outcome, what=sentence, where=where)
 
     def forget(self) -> None:

@@ -78,8 +78,7 @@ class Fit:
 
     def _tell(self, callbacks: Foreign) -> None:
         """Say hello and describe the model, at the first epoch."""
-        if not self.probe.events.greeted:  # a loader of PyTorch may have been earlier
-            self.probe.events.hello("keras", str(sys.modules["keras"].__version__))
+        self.probe.events.hello("keras")  # unless a loader of PyTorch was earlier
         model = getattr(callbacks, "model", None)
         if model is not None and not self._told:
             self._told = True
@@ -199,8 +198,7 @@ def greet(probe: Probe) -> None:
     for module, (framework, attribute) in IN_USE.items():
         loaded = sys.modules.get(module)
         if loaded is not None and getattr(loaded, attribute, None):
-            version = getattr(sys.modules.get(framework), "__version__", "")
-            probe.events.hello(framework, str(version))
+            probe.events.hello(framework)
             return
 
 

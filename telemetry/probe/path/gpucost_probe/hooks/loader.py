@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import weakref
 from time import perf_counter
 
@@ -96,8 +95,7 @@ class Loaders:
 
     def _tell(self, loader: Foreign, record: LoaderRecord) -> None:
         events = self._probe.events
-        if not events.greeted:
-            events.hello("pytorch", str(sys.modules["torch"].__version__))
+        events.hello("pytorch")
         iterable = bool(loader._dataset_kind)
         if not iterable:
             record.batch_size = loader.batch_size

@@ -126,8 +126,7 @@ class StepHooks:
             self._spent_s += end_s - self._begin_s
         if self._clock.is_chosen(optimizer):
             spent_s, self._spent_s = self._spent_s, 0.0
-            if not self._probe.events.greeted:
-                self._probe.events.hello("pytorch", str(sys.modules["torch"].__version__))
+            self._probe.events.hello("pytorch")
             if not self._probe.by_hand:
                 self._probe.steps.stepped(end_s, spent_s)
             self._circumstances.look(optimizer, end_s)
@@ -173,8 +172,7 @@ def patch_backward(module: ModuleType, probe: Probe) -> None:
         probe.steps.loss = loss_of(tensors)  # that the pass starts from
 
     def ended(_token: None, _value: object) -> None:
-        if not probe.events.greeted:
-            probe.events.hello("pytorch", str(sys.modules["torch"].__version__))
+        probe.events.hello("pytorch")
         probe.steps.went_back(perf_counter())
 
     attach(module, "backward", ("tensors",), Hook(probe.events.odd, begins, ended))
