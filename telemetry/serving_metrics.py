@@ -113,7 +113,7 @@ def page_of(text: str) -> Page:
     Raises:
         ValueError: a line with a known name is not in the text format of Prometheus.
     """
-    lines = [line for line in text.split("\n") if server_of(_name_of(line)) is not None]
+    lines = [line for line in text.split("\n") if server_of(re.split("[{ ]", line, maxsplit=1)[0])]
     samples = [
         (named, sample)
         for family in text_string_to_metric_families("\n".join([*lines, ""]))
@@ -139,10 +139,6 @@ def page_of(text: str) -> Page:
         counts=counts,
         gauges={key: _together(key, [*values.values()]) for key, values in gauges.items()},
     )
-
-
-def _name_of(line: str) -> str:
-    return line.partition("{")[0].partition(" ")[0]
 
 
 def _together(key: Key, values: list[float]) -> float:
@@ -186,7 +182,9 @@ class ServingTally:
         for key, series in page.counts.items():
             before = self._last.setdefault(key, {})
             for own, value in series.items():
-                grown = _growth(before.get(own, 0.0), value) if self.pages else 0.0
+                # A counter that fell was started anew and counts from 0.
+                grown = value - before.get(own, 0.0)
+                grown = (grown if grown >= 0 else value) if self.pages else 0.0
                 self._grown[key] = self._grown.get(key, 0.0) + grown
                 before[own] = value
         for key, value in page.gauges.items():
@@ -211,8 +209,3 @@ class ServingTally:
 def _row(key: Key, value: float) -> Json:
     name, labels = key
     return [name, dict(labels), round(value, 9)]
-
-
-def _growth(before: float, now: float) -> float:
-    """Return how much a counter grew; one that fell was started anew and counts from 0."""
-    return now - before if now >= before else now

@@ -89,15 +89,12 @@ def _all_parquet(folder: Path) -> list[Path]:
     """Return the files of a folder and below it, sorted; none where one is not Parquet."""
     files: list[Path] = []
     for path in folder.rglob("*"):
-        if path.is_file() and not _hidden(path, folder):
+        is_hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if path.is_file() and not is_hidden:
             if path.suffix != ".parquet":
                 return []
             files.append(path)
     return sorted(files)
-
-
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
 def _address(source: str) -> TablePlace:

@@ -119,20 +119,17 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     )
 
 
-def _is_counted(name: str) -> bool:
-    return name in _ROLES or (name in SLOTS and SLOTS[name].unit in _STEPS)
-
-
 def _refuse(
     names: Sequence[str], table: str, hints: Hints, present: tuple[bool, bool, bool]
 ) -> None:
     slots, time, job = present
     shown = ", ".join(names[:12])
+    counted = {*_ROLES, *(name for name, slot in SLOTS.items() if slot.unit in _STEPS)}
     problems = [
         f"--map {column}={mapping}: a table is counted by its GPUs' readings, and {mapping} is not "
         f"among those that can be. Leave it out, or export {table} as CSV."
         for column, mapping in hints.map
-        if not _is_counted(mapping.partition(":")[0])
+        if mapping.partition(":")[0] not in counted
     ]
     if not time:
         problems.append(f"{table}: no column says when ({shown}). Name it: --map COLUMN=timestamp.")

@@ -237,14 +237,10 @@ class EventTail:
             self._offsets[path.name] = end
             event = event_of(line)
             if event is not None:
-                self._note(event)
+                self.kinds.add(str(event["event"]))
+                self._recent += [event] if event["event"] == "step" else []
                 lines.append(named(event, path.stem, end))
         return lines
-
-    def _note(self, event: dict[str, Any]) -> None:
-        self.kinds.add(str(event["event"]))
-        if event["event"] == "step":
-            self._recent.append(event)
 
 
 def event_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:

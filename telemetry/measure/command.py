@@ -204,7 +204,7 @@ def leave_as(code: int) -> NoReturn:
             signal.signal(-code, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
         os.kill(os.getpid(), -code)
-        os._exit(_by_signal(-code))  # the first process of a container is not ended by signals
+        os._exit(128 - code)  # as a shell says it; a container's first process outlives signals
     os._exit(code)
 
 
@@ -223,10 +223,6 @@ _DUMPING = frozenset(
     )
 )
 _PR_SET_DUMPABLE = 4
-
-
-def _by_signal(number: int) -> int:
-    return 128 + number
 
 
 def _leave_no_core() -> None:

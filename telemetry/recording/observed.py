@@ -86,11 +86,8 @@ def of_line(line: Mapping[str, Any]) -> StepTimes:
         return StepTimes({int(b): int(k) for b, k in lengths.items()}, longest_s)
     if longest_s is None:
         longest_s = max(0.0, step_s - (line.get("checkpoint_s") or 0.0)) / n
-    return StepTimes({_bucket(longest_s): n}, longest_s)
-
-
-def _bucket(length_s: float) -> int:
-    return floor(log2(max(length_s, _SHORTEST_S)) * BUCKETS)
+    bucket = floor(log2(max(longest_s, _SHORTEST_S)) * BUCKETS)
+    return StepTimes({bucket: n}, longest_s)
 
 
 def _middle_s(bucket: int) -> float:
