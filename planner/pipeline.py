@@ -30,7 +30,7 @@ from planner.choice.workload import (
     tenancies,
     workload,
 )
-from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
+from planner.diagnosis.diagnose import diagnose, fixes, reclaimable, without_actions
 from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
@@ -373,7 +373,9 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     spare = work.service.spare_fraction(work.replicas, work.demand) if work.service else None
     machine = {**baseline.signals(profile), "serving.spare_copies": spare}
     signals = read_signals(profile, machine)
-    findings = diagnose(profile, cost=baseline.machine_cost, signals=signals)
+    findings = without_actions(
+        diagnose(profile, cost=baseline.machine_cost, signals=signals), requirements.without
+    )
     working = at_work(profile)
     return JobContext(
         profile=working,

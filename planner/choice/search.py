@@ -146,6 +146,9 @@ def _consider(
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
     placed = _place(size, layout, speeds.kernels, context)
+    if ruled_out := set(placed.changes) & set(context.asked.without):
+        why = Message("no.ruled-out", codes=sorted(ruled_out))
+        return [], [Rejected(offer=offer.name, reason="moves", detail=why)]
     limited = context.asked.limits_a_job
     for way in ways:
         if placed.stays and not way.actions:

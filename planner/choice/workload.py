@@ -483,7 +483,9 @@ def _part(
     gpus = gpus_held(job.profile, job.offer)
     of = gpus if whole_machine else max(gpus, round(job.offer.gpu_count))
     if not neighbors:
-        return Tenancy(held=gpus, of=of)
+        share = Fraction(gpus) if whole_machine else _share(job)
+        parts = share.denominator
+        return Tenancy(held=share.numerator, of=of * parts, parts=parts)
     not_paid = (1 - Fraction(1, users[device]) for device in devices_of(job.profile))
     part = (gpus - sum(not_paid, Fraction(0))) / of
     return Tenancy(
@@ -516,7 +518,8 @@ def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
     """Return how a machine's bill was split, as a sentence."""
     gpus, of = tenancy.held, tenancy.of
     if not tenancy.beside:
-        return Message("note.part-of-machine", job=name, machine=offer.name, held=gpus, of=of)
+        code = "note.part-of-machine" if tenancy.parts == 1 else "note.slice-of-machine"
+        return Message(code, job=name, machine=offer.name, held=gpus, of=of)
     free = round(offer.gpu_count - of / tenancy.parts)
     return Message(
         "note.shares-machine" if free <= 0 else "note.shares-machine-with-free-gpus",

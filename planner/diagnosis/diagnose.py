@@ -1,6 +1,6 @@
 """Applies the rule table to a profile: findings, ranked, and the actions that they call for."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 import msgspec
@@ -52,6 +52,13 @@ def diagnose(
     if (why := too_little_read(profile)) is not None:
         findings = [_doubt(finding, why) for finding in findings]
     return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
+
+
+def without_actions(findings: tuple[Finding, ...], codes: Collection[str]) -> tuple[Finding, ...]:
+    """Return the findings with no action of these codes: the user has ruled them out."""
+    remaining = (tuple(code for code in f.actions if code not in codes) for f in findings)
+    pairs = zip(findings, remaining, strict=True)
+    return tuple(msgspec.structs.replace(finding, actions=actions) for finding, actions in pairs)
 
 
 def rule(code: str) -> Rule:

@@ -286,7 +286,8 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     rated = [fix for fix in cures if fix.effect is not None]
     helping = [fix for fix in rated if fix.gain and fix.gain[1] >= _GAINS] if rated else cures
     if at_stake is None:
-        return min(helping, key=lambda cure: cure.effort_hours, default=None)
+        proved = [cure for cure in helping if cure.is_proved(signals)] or helping
+        return min(proved, key=lambda cure: cure.effort_hours, default=None)
     paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
     return min(paying, key=lambda cure: not cure.is_proved(signals), default=None)
 

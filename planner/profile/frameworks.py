@@ -29,23 +29,28 @@ def _plain(text: str | None) -> str:
     return re.sub(r"[\s_\-/]+", " ", (text or "").strip().lower())
 
 
+_SAMPLING = re.compile(r"sample_neighbo|neighbou?r_?(load|sampl)", re.IGNORECASE)
 _BY_LENGTH = sorted(
     ((name, kind) for kind, names in WORDS["families"].items() for name in names),
     key=lambda pair: (-len(pair[0]), pair),
 )
 
 
-def family(framework: str | None, unit: str | None = None) -> str | None:
+def family(
+    framework: str | None, unit: str | None = None, places: Iterable[str] = ()
+) -> str | None:
     """Return the family of a framework, `other` where the table has none; None where not stated.
 
     The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs. Work
-    that is counted in steps of environments or in episodes is reinforcement learning.
+    that is counted in steps of environments or in episodes is reinforcement learning;
+    a loop of PyTorch that was seen to wait for a sampler of neighbours learns from a graph.
     """
     text = f" {_plain(framework)} "
     named = next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
     stated = named if text.strip() else None
     plays = stated in (None, *LEARNING) and set(_plain(unit).split()) & set(WORDS["played"])
-    return "reinforcement" if plays else stated
+    samples = stated in {None, "pytorch"} and any(_SAMPLING.search(line) for line in places)
+    return "reinforcement" if plays else "graphs" if samples else stated
 
 
 def preallocates(framework: str | None) -> bool:

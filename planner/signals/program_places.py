@@ -6,7 +6,7 @@ from statistics import median
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal, named
-from planner.signals.thresholds import LONG_PAUSE_S
+from planner.signals.thresholds import IDLE, LONG_PAUSE_S
 from pricing.message import Message, join
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
@@ -184,9 +184,10 @@ def _by_gpu(profile: Profile, slot: str) -> list[tuple[float, str]]:
 def _unused(profile: Profile) -> list[str]:
     """Return the GPUs on which nothing ran, by index, where another one of the job works."""
     means = _by_gpu(profile, "util.kernel_time")
-    if max(means, default=(0.0, ""))[0] < _USED:
-        return []
-    return [index for mean, index in means if mean < _UNUSED]
+    busiest = max(means, default=(0.0, ""))[0]
+    if busiest >= _USED:
+        return [index for mean, index in means if mean < _UNUSED]
+    return [index for mean, index in means if not mean and busiest >= IDLE]
 
 
 def unused_gpus(profile: Profile) -> Message | None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
-from planner.profile.source import memory_room_gib
+from planner.profile.source import memory_room_gib, slice_named
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
@@ -348,6 +348,11 @@ def holds_in_advance(profile: Profile) -> bool:
     return all(low >= _STEADY * high for low, high in bounds if low is not None and high)
 
 
+def _family(profile: Profile) -> str | None:
+    places_ = (wait.place for wait in profile.waits if wait.place)
+    return family(profile.job.framework, profile.work.unit if profile.work else None, places_)
+
+
 def _input(profile: Profile) -> str | None:
     unit = profile.work.unit if profile.work else None
     places = [wait.place for wait in profile.waits if wait.place]
@@ -374,7 +379,8 @@ SIGNALS: dict[str, Signal] = {
             "job.precision": lambda p: p.job.precision,
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
-            "job.family": lambda p: family(p.job.framework, p.work.unit if p.work else None),
+            "job.family": _family,
+            "hardware.slice": slice_named,
             "job.input": _input,
             "serving.kv_cache_fraction": _serving("kv_cache_fraction"),
             "serving.requests_running": _serving("requests_running"),

@@ -140,7 +140,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     if today.offer is not None:
         part, n = shown_part(job), gpus_of(job)
         where = _("{n}x {gpu} on {where}", n=n, gpu=today.offer.gpu, where=where)
-        if part is not None:
+        if part is not None and part[1] == n:  # else a slice of one
             where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed:
         where = _("{where} (assumed; --machine sets it)", where=where)

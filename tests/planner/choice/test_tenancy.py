@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from planner.models.document import encode
 from planner.plan.draft import PlanDraft
@@ -55,6 +56,17 @@ def test_a_lone_job_bears_its_part(held: int, bears: str) -> None:
     assert costs(found) == [Decimal(bears)]
     assert any(f"uses {held} of the 8" in note for note in found.assumptions) == (held < 8)
     assert costs(plan(job, offers=(EIGHT,), whole_machine=True)) == [Decimal("1600.00")]
+
+
+def test_a_lone_slice_bears_its_part_of_its_gpu() -> None:
+    """A 2g.10gb slice of one of eight A100s at $16 an hour bears 2/7 of 1/8: $57.14 of 100 h."""
+    job = pod("slice", EIGHT)
+    job = replace(job, hardware=replace(job.hardware, gpu="A100-SXM-40GB", slice="2g.10gb"))
+    eight = structs.replace(EIGHT, gpu="A100-SXM-40GB", gpu_memory_gib=40.0)
+    draft = plan(job, offers=(eight,))
+    assert cents(costs(draft)[0]) == Decimal("57.14")
+    assert any("uses 2 slices, of 56 that" in note for note in draft.assumptions)
+    assert costs(plan(job, offers=(eight,), whole_machine=True)) == [Decimal("1600.00")]
 
 
 def test_an_assumed_machine_has_no_gpus_that_nobody_saw() -> None:
