@@ -18,7 +18,7 @@ from planner.choice.offers import Market
 from planner.choice.option import energy_today, how_it_runs_today
 from planner.choice.ranking import rank_candidates
 from planner.choice.requirements import Period, Requirements, check_sold
-from planner.choice.search import find_candidates, price_cures
+from planner.choice.search import find_candidates, price_cures, spare_copies
 from planner.choice.workload import (
     Resident,
     Tenancy,
@@ -370,25 +370,29 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     work = workload(profile, requirements, period)
     baseline = find_baseline(profile, work, catalog, requirements, tenancy)
     profile = with_gpu(profile, baseline)
-    spare = work.service.spare_fraction(work.replicas, work.demand) if work.service else None
-    machine = {**baseline.signals(profile), "serving.spare_copies": spare}
-    signals = read_signals(profile, machine)
-    findings = without_actions(
-        diagnose(profile, cost=baseline.machine_cost, signals=signals), requirements.without
-    )
     working = at_work(profile)
-    return JobContext(
-        profile=working,
-        measured=profile,
-        baseline=baseline,
-        work=work,
-        findings=findings,
-        parts=split_time(findings if working is profile else diagnose(working)),
-        signals=signals,
-        fixes=fixes(findings, signals),
-        idle_share=reclaimable(findings, profile),
-        catalog=catalog,
-        asked=requirements,
-        probes=probes_of(profile, requirements.probes),
-        shared=shared,
-    )
+
+    def diagnosed(spare: float | None) -> JobContext:
+        machine = {**baseline.signals(profile), "serving.spare_copies": spare}
+        signals = read_signals(profile, machine)
+        causes = diagnose(profile, cost=baseline.machine_cost, signals=signals)
+        findings = without_actions(causes, requirements.without)
+        return JobContext(
+            profile=working,
+            measured=profile,
+            baseline=baseline,
+            work=work,
+            findings=findings,
+            parts=split_time(findings if working is profile else diagnose(working)),
+            signals=signals,
+            fixes=fixes(findings, signals),
+            idle_share=reclaimable(findings, profile),
+            catalog=catalog,
+            asked=requirements,
+            probes=probes_of(profile, requirements.probes),
+            shared=shared,
+        )
+
+    context = diagnosed(None)
+    spare = spare_copies(context)
+    return context if spare is None else diagnosed(spare)

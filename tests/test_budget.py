@@ -25,14 +25,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_135,
+    "lines of code": 69_179,
     "files": 448,
     "modules with one importer": 64,
     "public classes": 655,
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
     "vague names": 181,
-    "uses of Any": 308,
+    "uses of Any": 307,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.

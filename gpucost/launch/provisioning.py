@@ -263,13 +263,21 @@ def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions)
         yield CLOUDS[spec.provider].not_in_total
     if offer is not None and offer.purchase == "spot":
         yield Message("launch.spot", cap=show(spec.max_usd))
-    if spec.pool is not None:
-        yield from pool_told(spec, spec.pool)
-    elif spec.ssh_from == CALLER:
-        yield Message("launch.ssh-from-here")
+    yield from _network_told(spec)
     if spec.self_destroy and not options.waits:
         yield Message("launch.no-wait", minutes=PATIENCE.bootstrap_s / 60)
     yield from _ends_told(spec)
+
+
+def _network_told(spec: LaunchSpec) -> Iterator[str]:
+    """Yield what joins the machines, and who reaches them."""
+    if spec.pool is not None:
+        yield from pool_told(spec, spec.pool)
+        return
+    if spec.provider == "aws" and spec.most_machines > 1:
+        yield Message("launch.plain-network")
+    if spec.ssh_from == CALLER:
+        yield Message("launch.ssh-from-here")
 
 
 def _ends_told(spec: LaunchSpec) -> Iterator[str]:

@@ -20,9 +20,10 @@ from planner.profile.trials import Replicas
 from planner.signals.signals import SIGNALS, worst_latency_ms
 from planner.signals.thresholds import USABLE
 from pricing.billing.lines import BY_TIME
+from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
+from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
@@ -111,19 +112,26 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
     added = () if extra is None else (extra.lost_s, extra.checkpoint_s)
     times_s = [seconds(time_s) for time_s in (hours * 3600.0, *added)]
-    return use_of_work(work, count, catalog.as_of, bought=offer.provider != OWN).lasting(*times_s)
+    return use_of_work(work, count, catalog.as_of, offer.provider).lasting(*times_s)
+
+
+_FLASH = "balanced"  # GCP's; its usual kind turns, those of the others do not
 
 
 @lru_cache(maxsize=1024)
-def use_of_work(work: Workload, count: int, day: date, *, bought: bool) -> Usage:
+def use_of_work(work: Workload, count: int, day: date, provider: str) -> Usage:
     """Return the use of so many machines with the job's data, for no time at all.
+
+    Data that a GPU reads lie on flash, so a provider whose usual disk is none is asked for its own.
 
     Args:
         work: of the job.
         count: machines.
         day: of prices and rules.
-        bought: whether they are a provider's, not an own machine with its own disk and address.
+        provider: who sells them; an own machine has its own disk and address.
     """
+    bought = provider != OWN
+    flash = _FLASH in rules_of(provider, day).kinds("volume_storage")
     return Usage(
         duration_s=0,
         count=count,
@@ -134,6 +142,7 @@ def use_of_work(work: Workload, count: int, day: date, *, bought: bool) -> Usage
         egress_to=work.egress_to,
         storage_bytes=work.storage_bytes + work.dataset_bytes,
         storage_h=work.storage_h,
+        storage_kind=_FLASH if flash else "",
         commitment="term" if work.storage_h is None else "month",
         as_of=day,
     )
@@ -310,9 +319,7 @@ def _owed(
     """
     hardware, bill, name = profile.hardware, baseline.quote, profile.job.name
     reserved = baseline.offer is not None and baseline.offer.purchase.startswith("reserved")
-    until = requirements.paid_until or (
-        date.fromisoformat(hardware.paid_until) if hardware.paid_until else None
-    )
+    until = _paid_until(profile, requirements)
     owned = requirements.owned or bool(hardware.owned)
     if bill is None or not (owned or until or reserved):
         return Decimal(0), ()
@@ -321,27 +328,38 @@ def _owed(
         return machines, (Message("note.owned", job=name),)
     if until is None:
         return machines, (Message("note.reserved", job=name),)
-    left = Decimal(max(0, (until - day).days))
+    if until < day:
+        return Decimal(0), (Message("note.term-over", job=name, day=until.isoformat()),)
+    left = Decimal((until - day).days)
     horizon_d = requirements.horizon * _DAYS_A_MONTH
     part = min(Decimal(1), left / horizon_d) if horizon_d else Decimal(1)
     return machines * part, (Message("note.paid-until", job=name, day=until.isoformat()),)
 
 
+def _paid_until(profile: Profile, requirements: Requirements) -> date | None:
+    stated = profile.hardware.paid_until
+    return requirements.paid_until or (date.fromisoformat(stated) if stated else None)
+
+
 def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
-    """Return the profile with the GPU and the host of a stated machine filled in where missing."""
+    """Return the profile with the GPU and the host of a stated machine filled in where missing.
+
+    A service was measured on the machines of one copy.
+    """
     offer, hardware = baseline.offer, profile.hardware
     if offer is None or baseline.assumed:
         return profile
-    count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * baseline.count)
+    machines = max(1, baseline.count // baseline.replicas)
+    count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * machines)
     return replace(
         profile,
         hardware=replace(
             hardware,
             gpu=hardware.gpu or offer.gpu,
             gpu_count=max(1, count),
-            cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * baseline.count),
+            cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * machines),
             interconnect=hardware.interconnect or offer.interconnect,
-            nodes=hardware.nodes or baseline.count,
+            nodes=hardware.nodes or machines,
             network_gbps=hardware.network_gbps or offer.network_gbps,
         ),
     )
@@ -416,7 +434,9 @@ def _listed(
     profile: Profile, catalog: Catalog, requirements: Requirements
 ) -> tuple[Offer | None, bool, tuple[str, ...]]:
     name, hardware = profile.job.name, profile.hardware
-    purchase = hardware.purchase or "on_demand"
+    purchase, until = hardware.purchase or "on_demand", _paid_until(profile, requirements)
+    if until is not None and until < catalog.as_of and purchase in TERMS_H:
+        purchase = "on_demand"  # what a machine costs whose term is over
     provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
     if requirements.current is not None:
         provider, instance_type, region = parse_place(requirements.current)

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.baseline import bill_of_work, seconds, usage_of_work, use_of_work
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
@@ -427,8 +427,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """Return what the bill comes to at one end of the hours."""
         if self.tenancy is not None or self.interruptions is not None:
             return in_sums(self._bill(end))
-        bought = self.offer.provider != OWN
-        use = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
+        use = use_of_work(self.work, self.count, self.catalog.as_of, self.offer.provider)
         return sums_of(self.offer, use, seconds(self._held_hours(end) * 3600.0))
 
     def _held_hours(self, end: End) -> float:

@@ -130,9 +130,9 @@ def compare(
 
     Args:
         names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
-            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum,
-            by prices that are not old if there are some. A name of several models (A100) is any of
-            them, the same on both sides where both have it.
+            `8xPROVIDER/TYPE`. Of two models each is taken where it costs least, one model where
+            one provider rents both, by prices that are not old if there are some. A name of
+            several models (A100) is any of them, the same on both sides where both have it.
         catalog: of the day.
         providers: who may rent them; empty: all.
         profile: the work; None: data-parallel training on the first side.
@@ -235,8 +235,8 @@ def _chosen(
         (machines_a, machines_b)
         for machines_a in first
         for machines_b in second
-        if machines_a.offer.provider == machines_b.offer.provider
-        if not same_model or machines_a.offer.gpu == machines_b.offer.gpu
+        if same_model and machines_a.offer.provider == machines_b.offer.provider
+        if machines_a.offer.gpu == machines_b.offer.gpu
     ]
 
     def rank(*sides: _Machines) -> tuple[bool, Decimal]:

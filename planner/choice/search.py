@@ -534,6 +534,20 @@ def scaling(
     return result if fewer and ordered >= offer.minimum_gpus else None
 
 
+def spare_copies(context: JobContext) -> float | None:
+    """Return the share of a service's copies, on what they run on, that no request needs, 0-1.
+
+    None where that is unknown, or one copy runs.
+    """
+    today, copies = context.baseline.offer, context.work.replicas
+    if today is None or copies == 1:
+        return None
+    scaled = scaling(context.sized(today), context, exactly(1.0, ""))
+    if scaled is None:
+        return None
+    return 1.0 - scaled.paid * period_h(context) / (copies * context.work.hours.mid)
+
+
 def all_needed(size: OnSale, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
     """Return why no fewer copies are enough on the machines of an offer."""
     copies, offer = context.work.replicas, size.offer

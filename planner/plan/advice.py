@@ -18,7 +18,7 @@ from planner.choice.baseline import bill_of_work, seconds
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
-from planner.choice.ranking import may_move
+from planner.choice.ranking import may_move, recommended_option
 from planner.choice.search import SCALE_DOWN, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.diagnosis.diagnose import SWITCH_HOURS
@@ -33,7 +33,8 @@ from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
 from planner.signals.thresholds import LEFT_ON
 from pricing.billing.lines import BY_TIME
-from pricing.catalog.offer import TERMS_H, Offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents, plain, usd, whole_dollars
 from pricing.tables import read_csv
@@ -408,9 +409,13 @@ def suggest_experiment(
 ) -> Proof | None:
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
-    The answer is the recommended option, else the one that would be, were it surer.
+    The answer is the recommended option, else the one that would be, were it surer: none that
+    takes too long (`planner.choice.ranking.takes_too_long`).
     """
-    about = next((o for o in options if o.id == recommended), options[0] if options else None)
+    work, limits = context.work, context.asked
+    longest = math.inf if limits.accepts_slower or limits.deadline_h else limits.max_slowdown
+    in_time = (o for o in options if work.time_factor(o.hours.mid, o.actions) <= longest)
+    about = recommended_option(options, recommended) or next(in_time, None)
     if context.asked.owned or context.profile.hardware.owned:
         return None  # nothing that is rented saves what its owner has paid for
     if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
@@ -433,7 +438,7 @@ def suggest_experiment(
 def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
     training = context.profile.job.kind.trains
     now, day = digits(math.sqrt(about.hours.high / about.hours.low)), context.catalog.as_of
-    offer, count = about.offer, about.count
+    offer, count = _by_the_hour(about.offer, context.catalog), about.count
     back = _roll_back(about, context)
     proof = partial(Proof, option=about.id, minutes=MINUTES, factor_now=now, roll_back_factor=back)
     gpus = round(offer.gpu_count) * count
@@ -443,14 +448,15 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
     software = any(ACTIONS[code].kind != "structural" for code in about.actions)
     code = "probe.run-with-changes" if software else "probe.run"
     where = f"{count} x {offer.name}" if count > 1 else offer.name
-    yield proof(
-        what=Message(code, n=MINUTES, machine=where),
-        command=_rents(context, offer, about.id),
-        offer=offer_on(offer, day),
-        count=count,
-        usd=cents(_usd(offer, count, context)),
-        factor_after=_AFTER_TRIAL,
-    )
+    if not context.baseline.is_paid(about.offer, count):  # else it is measured where it runs
+        yield proof(
+            what=Message(code, n=MINUTES, machine=where),
+            command=_rents(context, offer, about.id),
+            offer=offer_on(offer, day),
+            count=count,
+            usd=cents(_usd(offer, count, context)),
+            factor_after=_AFTER_TRIAL,
+        )
     two = _machine_of_two(context, offer) if gpus > _TWO and training else None
     if two is not None:
         scaled = float(coefficients("scale")["probe_factor"])
@@ -473,6 +479,14 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
             usd=Decimal("0.00"),
             factor_after=min(now, _AFTER_COUNTERS),
         )
+
+
+def _by_the_hour(offer: Offer, catalog: Catalog) -> Offer:
+    """Return the machine without a term, where it is sold so: nobody buys a year to measure."""
+    if offer.purchase in BOUGHT:
+        return offer
+    ways = catalog.bought_otherwise(offer)
+    return next((way for way in ways if way.purchase == "on_demand"), offer)
 
 
 def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:

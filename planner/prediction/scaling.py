@@ -158,6 +158,8 @@ def speed_up(
     """
     if before.gpu_count == after.gpu_count == before.machines == after.machines == 1:
         return _ONE_FOR_ONE
+    if faster == 1.0 and _linked(before) == _linked(after):
+        return exactly(1.0, _measured_basis(before, after))  # with all of the GPUs that it had
     if not _is_blind(before, after):
         return _same_links(before, after, step, faster)
     mid, *bounds = (
@@ -170,6 +172,10 @@ def speed_up(
         high=max(mid.high, *(speed.high for speed in bounds)),
         basis=join((mid.basis, Message("scaling.network-unknown"))),
     )
+
+
+def _linked(layout: Layout) -> tuple[object, ...]:
+    return layout.gpu, layout.whole, layout.interconnect, layout.network_gbps
 
 
 def tensor_parallel(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:

@@ -5,7 +5,6 @@ server runs kernels all the time while one request is in it.
 """
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from msgspec import Struct, structs
 
@@ -15,7 +14,7 @@ from planner.profile.source import source_gpu
 from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
-from planner.serving.load import CopyLimit, Target, copies_for, copy_limit, fits, served
+from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
 from planner.serving.search import Layout, Question, copy_of, is_linked, is_socketed
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
@@ -76,20 +75,6 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         if self.unbroken and layout == self.layout and limit.rate < self.rate:
             return structs.replace(limit, rate=self.rate, stopped_by=self.unbroken, least=None)
         return limit
-
-    def spare_fraction(self, copies: int, demand: Sequence[float] | None) -> float | None:
-        """Return the share of its copies, on what they run on, that no request needs.
-
-        Args:
-            copies: that run all the time.
-            demand: of the hours, over what the measured copy answered; None: `copies` always.
-        """
-        limit = self.limit_on(self.layout)
-        if copies == 1 or limit is None or limit.rate <= 0.0:
-            return None
-        hours = demand or (float(copies),)
-        needed = fmean(copies_for(hour * self.rate, limit.rate) for hour in hours)
-        return max(0.0, 1.0 - needed / copies)
 
     def latency_ms(self, layout: Layout, rate: float) -> float | None:
         """Return the latency of a copy there at a rate; None where none was measured."""

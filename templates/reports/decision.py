@@ -110,10 +110,10 @@ def columns(job: JobPlan) -> list[tuple[str, Option]]:
 
 
 def is_today(option: Option, today: Baseline) -> bool:
-    """Return whether an option is on the very machine of today."""
+    """Return whether an option is on the very machines of today, or on some of a service's."""
     parts = operator.attrgetter("provider", "instance_type", "region", "purchase")
     same = today.offer is not None and parts(option.offer) == parts(today.offer)
-    return same and option.count == today.count
+    return same and (option.count == today.count or bool(option.scaling))
 
 
 def _part_of(job: JobPlan) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import UNSET
 
 from planner.plan.bill import CostRange
+from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.message import Message
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from planner.signals.finding import Finding
 
 _SAME_TIME = 1.05
+_MUCH_SLOWER = 1.2  # over today's hours: what --max-slowdown is where nobody says otherwise
 _ZERO = Decimal(0)
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
@@ -152,8 +154,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
-    if option is not None and option.scaling:
-        notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
+    notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
     if launchable := _launchable(job):
@@ -254,6 +255,18 @@ def _job_died(job: JobPlan, plan: Plan) -> tuple[str, str, Decimal | None] | Non
 _DIED = frozenset(("read.out-of-memory", "read.out-of-memory-again", "read.job-ended"))
 
 
+def _schedules(job: JobPlan, actions: Sequence[Action]) -> list[Line]:
+    """Return the copies by the hour of what is to be done, numbered as it is where they differ."""
+    options = ((number, job.option(a.id)) for number, a in enumerate(actions, 1) if a.id)
+    numbers: dict[str, str] = {}
+    for number, option in options:
+        if option is not None and option.scaling:
+            numbers.setdefault(_scaled(option, option.scaling.by_hour), str(number))
+    differ = len(numbers) > 1
+    texts = (f"{number}: {text}" if differ else text for text, number in numbers.items())
+    return [Line(label=_("Copies"), text=text) for text in texts]
+
+
 def _scaled(option: Option, by_hour: Sequence[int]) -> str:
     """Return the copies by the hour, and how many where they take less than expected."""
     text, maximum = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
@@ -286,6 +299,9 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     prefix = _("at least ") if cost.at_least else ""
     usd = f"{prefix}{money_text(cost.total)}"
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
+    data = sum((line.usd for line in cost.lines if line.what in OF_THE_DATA), _ZERO)
+    if data > cost.total / 2:
+        text = _("{paid}, {usd} of it for data", paid=text, usd=whole_dollars(data))
     if (part := shown_part(job)) is not None:
         shares = {"held": part[0], "of": part[1]}
         text = _("{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, **shares)
@@ -544,8 +560,15 @@ def saved_words(share: float | None, *, at_most: bool = False) -> str:
 
 def _launchable(job: JobPlan) -> str:
     """Return what gpucost can start in place of a choice that nothing can; empty if no need."""
-    first, way = job.option(job.first_launchable), job.answer.next
-    if first is None or way is None or way.start:
+    way, longest_h = job.answer.next, job.baseline.hours.mid * _MUCH_SLOWER
+    if way is None or way.start:
+        return ""
+    sure = (
+        o for o in job.options if o.speed is not None and not o.speed.weak and not o.cost.at_least
+    )
+    in_time = (o for o in sure if o.hours.mid <= longest_h and o.offer.purchase == way.purchase)
+    first = next((o for o in in_time if o.provisionable and (o.saves.fraction or 0) > 0), None)
+    if first is None:
         return ""
     where, saved = _where(first, is_manual=False), saved_words(first.saves.fraction)
     return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)

@@ -15,7 +15,7 @@ from tests.gpucost.profiling.test_profile import GPUCOST
 from tests.gpucost.terminal import Terminal
 
 EXAMPLE = ROOT / "examples" / "visual-search.json"
-JOBS = 120
+JOBS = 60
 WORK = (
     "import time\n"
     "from gpucost.views.output import progress\n"

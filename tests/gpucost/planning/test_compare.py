@@ -123,3 +123,12 @@ def test_other_models_are_not_compared_by_the_gpu_hour(call: Call) -> None:
     assert "Separate jobs" not in call("compare", "1xH100", "1xA100", "--as-of", DAY).out
     sides = call("compare", "4xA100", "4x1xA100", "--as-of", DAY, "-f", "json").json["sides"]
     assert sides[0]["gpu"] == sides[1]["gpu"]
+
+
+def test_two_models_are_taken_where_each_costs_least(call: Call) -> None:
+    """One provider rents both: that does not make a GPU dearer than others sell it."""
+    ran = call("compare", "8xH100", "16xA100", "--as-of", DAY, "-f", "json")
+    providers = [side["provider"] for side in ran.json["sides"]]
+    apart = call("compare", "8xH100", "8x1xH100", "--as-of", DAY, "-f", "json")
+    assert len(set(providers)) == 2
+    assert len({side["provider"] for side in apart.json["sides"]}) == 1

@@ -27,7 +27,7 @@ def _work(offer: Offer, *, month: bool) -> Workload:
 
 
 def _month_of(offer: Offer, hours: float) -> Decimal:
-    use = use_of_work(_work(offer, month=True), 1, CATALOG.as_of, bought=True)
+    use = use_of_work(_work(offer, month=True), 1, CATALOG.as_of, offer.provider)
     return quote(offer, use.lasting(Decimal(str(hours)) * HOUR_S)).total
 
 
@@ -59,8 +59,8 @@ def test_a_month_of_a_commitment_is_owed_whole(
 def test_plans_and_quotes_agree_on_every_commitment() -> None:
     """The same dollars in a plan, in its fast sum, and in `quote`: of a month and of a run."""
     assert len(COMMITTED) > 100
-    month = use_of_work(_work(COMMITTED[0], month=True), 1, CATALOG.as_of, bought=True)
-    run = use_of_work(_work(COMMITTED[0], month=False), 1, CATALOG.as_of, bought=True)
+    month = use_of_work(_work(COMMITTED[0], month=True), 1, CATALOG.as_of, COMMITTED[0].provider)
+    run = use_of_work(_work(COMMITTED[0], month=False), 1, CATALOG.as_of, COMMITTED[0].provider)
     for offer in COMMITTED:
         for use, duration_s in ((month, None), (run, 100 * HOUR_S)):
             planned = quote(offer, use.lasting(100 * HOUR_S))

@@ -87,3 +87,23 @@ def test_what_is_paid_is_kept_for_that_reason(asked: dict[str, Any], words: str)
     nothing = a_profile({"util.kernel_time": 0.0, "mem.used_gib": 0.0}, kind="unknown")
     (job,) = plan(running(nothing), offers=(TODAY,), **asked).jobs
     assert job.now is None or "idle-shutdown" not in job.now.actions
+
+
+def test_a_term_that_is_over_is_billed_on_demand() -> None:
+    """A machine whose term ended yesterday costs what it costs by the hour, and that is said."""
+    term = sold("today", "1.00", purchase="reserved_1y")
+    over = (ASKED_ON - timedelta(days=1)).isoformat()
+    stated = running(a_profile(purchase="reserved_1y", paid_until=over), term)
+    (job,) = plan(stated, offers=(TODAY, term)).jobs
+    assert job.baseline.cost == Decimal(200)
+    assert any("its term ended on" in note for note in job.baseline.notes)
+
+
+def test_nobody_buys_a_year_to_measure() -> None:
+    """What would settle a paid machine is measured on it, for nothing."""
+    term = sold("today", "1.00", purchase="reserved_1y")
+    metrics = {"util.kernel_time": 0.4, "mem.used_gib": 28.0}
+    job_ = running(a_profile(metrics, host={"cpu_util": 0.3}, purchase="reserved_1y"), term)
+    (job,) = plan(job_, offers=(term, TODAY)).jobs
+    assert job.proof is not None
+    assert job.proof.usd == 0

@@ -412,3 +412,22 @@ def test_windows_hold_the_copies_of_every_minute(hours: list[int], start_s: floa
 def test_a_schedule_reads_in_one_line(hours: tuple[int, ...], said: str) -> None:
     """Hours alike stand together, and days alike."""
     assert copies(hours) == said
+
+
+def test_the_cores_of_a_copy_are_not_divided_by_the_copies() -> None:
+    """Four cores of each of six copies, 35 % busy: today's machine is as fast as measured."""
+    small = sold("today", "2.00", vcpus=4.0)
+    for cores in (4.0, None):
+        service = running(serving(6, cpu_cores=cores, host={"cpu_util": 0.35}), small)
+        (job,) = plan(service, offers=(small,)).jobs
+        (option,) = (o for o in job.options if o.scaling)
+        assert option.speed.mid == 1.0
+
+
+def test_copies_that_no_request_needs_are_waste_of_any_service() -> None:
+    """One copy does the work of four: three quarters of the bill, and the cure is here."""
+    (job,) = plan(serving()).jobs
+    first = job.findings[0]
+    assert (first.code, first.waste_fraction) == ("spare-copies", pytest.approx(0.75))
+    assert job.now is not None
+    assert job.now.actions == ("scale-down",)

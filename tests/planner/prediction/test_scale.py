@@ -232,3 +232,11 @@ def test_a_faster_chip_does_not_send_one_copy_faster() -> None:
     eight = Layout(gpu=find("L4"), gpu_count=8, interconnect="pcie")
     gain = tensor_parallel(eight, eight, ProfiledStep(exposed_ratio=1.0), 2.0)
     assert 2.0 * gain.mid == pytest.approx(2.0 / 1.5)
+
+
+def test_the_measured_machines_are_as_fast_as_measured_over_a_slow_network() -> None:
+    """Where one machine alone would be faster than two, the two are still what was measured."""
+    two = Layout(gpu_count=16, nodes=2, interconnect="nvlink", network_gbps=25.0)
+    assert speed_up(two, two, ProfiledStep(exposed_ratio=1.5)).mid == 1.0
+    alone = replace(two, gpu_count=8, nodes=1)
+    assert speed_up(two, alone, ProfiledStep(exposed_ratio=1.5)).mid > 1.0
