@@ -101,7 +101,8 @@ def cannot_carry(
     """Yield what the machines of an offer lack for a job that is to move there."""
     today, gpu = gpus()[profile.hardware.gpu or ""], gpus()[offer.gpu]
     yield from _small_host(profile, offer, count, gpu_count)
-    if count > 1 and offer.network_gbps is None:
+    works_together = profile.job.parallelism != "none"
+    if count > 1 and offer.network_gbps is None and works_together:
         yield "machines over an unknown network"
     busy = max(profile.mean("util.kernel_time") or 0.0, profile.mean("util.sm_active") or 0.0)
     online = profile.job.kind == "inference_online"
