@@ -17,6 +17,7 @@ from planner.actions.action import compatible
 from planner.choice.baseline import bill_of_work, seconds
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
+from planner.choice.feasibility import BUSIEST
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
 from planner.choice.search import SCALE_DOWN, may_scale, price_changes
@@ -51,6 +52,7 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
+_MORE = "more-gpus"
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", "more-gpus", "move-provider")  # not done here
 _OF_LINKS = ("communication-bound", "slow-interconnect")
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
@@ -82,6 +84,8 @@ def cure_now(
         return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
+    if (queue := _too_slow(context)) is not None:
+        return queue
     scaled = (o for o in options if choice is not None and o.scaling)
     staying = next((o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer)), None)
     if staying is not None:
@@ -124,6 +128,36 @@ def _without_gpu(context: JobContext) -> Now | None:
     saves = Saved(low=low, mid=mid, high=high)
     step = _step((_USE_GPU,), f"gpucost explain {_USE_GPU}", saves, 2.0, context)
     text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
+    return msgspec.structs.replace(step, what=text)
+
+
+def _too_slow(context: JobContext) -> Now | None:
+    """Return what to do where requests take longer than they may: more copies, or the host.
+
+    Of a busy GPU most of the time is a queue: as many copies as bring the mean of an M/M/1 queue,
+    service time over what is free, under the target. Where the GPU works for a small part of the
+    measured mean, neither a faster one nor a smaller model helps. None where neither is shown.
+    """
+    job, load, cost = context.profile.job, context.load, context.baseline.cost
+    target_ms, mean_ms = job.latency_slo_ms, job.latency_ms.mean if job.latency_ms else None
+    missed = any(broken.reason == "latency" for broken in context.baseline.broken)
+    if not (missed and load and target_ms and job.requests_per_s) or context.work.service:
+        return None
+    service_ms, copies = 1000.0 * load / job.requests_per_s, context.work.replicas
+    if load < BUSIEST:
+        if mean_ms is None or service_ms >= _HALF * mean_ms:
+            return None
+        text = Message("first.host-latency", gpu=service_ms, mean=mean_ms)
+        return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)
+    if service_ms >= target_ms or cost is None:
+        return None
+    needed = math.ceil(copies * load / (1.0 - service_ms / target_ms))
+    usd_more = cents(cost * (copies - needed) / copies)
+    saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
+    step = _step((_MORE,), f"gpucost explain {_MORE}", saves, ACTIONS[_MORE].effort_hours, context)
+    share = copies * load / needed
+    mean_s = service_ms / (1.0 - share) / 1000.0
+    text = Message("first.more-copies", n=needed, today=copies, share=share, s=mean_s)
     return msgspec.structs.replace(step, what=text)
 
 
@@ -352,6 +386,8 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     offer = today.offer if choice is None else choice.offer
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
+    if choice is None and today.broken:
+        return None  # nobody binds himself to what does not do
     if not may_move(context):
         return None
     hours = (today.hours if choice is None else choice.hours).mid

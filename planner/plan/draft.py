@@ -266,8 +266,9 @@ def tightest(job: JobDraft) -> str:
     """Return the limit that most offers failed, with the case that came nearest."""
     if not job.rejected:
         return "the choice of providers, regions or GPUs: nothing is sold that fits it"
-    reasons = [r.reason for r in job.rejected]
-    reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
+    reasons, broken = [r.reason for r in job.rejected], {b.reason for b in job.baseline.broken}
+    last = broken.union(_LAST_CHECKED)  # what today's machine breaks is what others have to keep
+    reason = max(sorted(set(reasons)), key=lambda r: (r in last, reasons.count(r)))
     cases = (r for r in job.rejected if r.reason == reason)
     example = min(cases, key=lambda r: (r.excess, r.offer))
     return f"{reason} ({example.offer}: {example.detail})"

@@ -464,8 +464,8 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
         if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
             freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
             figures = (freed, work_hours(now.effort_hours or 0))
-    names_machine = now.kind == "end" or "use-gpu" in now.actions
-    text = translate_text(now.what) if names_machine else _todo(now.actions, plan, [])
+    is_said = now.kind == "end" or now.actions in {(), ("use-gpu",), ("more-gpus",)}
+    text = translate_text(now.what) if is_said else _todo(now.actions, plan, [])
     return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
 
 

@@ -431,3 +431,25 @@ def test_copies_that_no_request_needs_are_waste_of_any_service() -> None:
     assert (first.code, first.waste_fraction) == ("spare-copies", pytest.approx(0.75))
     assert job.now is not None
     assert job.now.actions == ("scale-down",)
+
+
+def test_requests_that_wait_in_line_are_given_more_copies() -> None:
+    """98 % busy at 0.24 requests a second is 4.1 s of work: four copies answer in 8 s."""
+    slow = Latency(mean=14_000.0, p99=31_000.0)
+    asked = {"requests_per_s": 0.24, "latency_ms": slow, "latency_slo_ms": 10_000.0}
+    (job,) = plan(serving(2, busy=0.98, **asked)).jobs
+    assert job.now is not None
+    assert job.now.actions == ("more-gpus",)
+    assert "run 4 copies instead of 2" in job.now.what
+    assert job.now.usd is not None
+    assert job.now.usd.mid == 2 * job.baseline.cost
+
+
+def test_where_the_gpu_takes_a_small_part_of_a_request_the_host_is_looked_at() -> None:
+    """117 of 480 ms are the GPU's: no GPU, no smaller model and no term is the answer."""
+    asked = {"requests_per_s": 3.0, "latency_ms": Latency(mean=480.0, p95=900.0)}
+    (job,) = plan(serving(1, busy=0.35, latency_slo_ms=500.0, **asked)).jobs
+    assert job.now is not None
+    assert "the GPU works 117 ms" in job.now.what
+    assert job.now.actions == ()
+    assert job.steady is None
