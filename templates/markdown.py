@@ -7,7 +7,7 @@ _IN_FIGURES = (
     (re.compile(r"(?<=\d)-(?=\d)"), "\N{NON-BREAKING HYPHEN}"),
     (re.compile(r"(?<=[<>]=) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
 )
-_COMMAND = re.compile(r"gpucost [\w ./-]*\w|--probe\b")
+_COMMAND = re.compile(r"gpucost [\w ./%-]*\w|--probe\b")
 _UNSAFE_IN_SPAN = frozenset("`<>")
 _ESCAPES = str.maketrans(
     {

@@ -213,7 +213,7 @@ def _machine(today: Baseline) -> tuple[object, ...]:
 
 
 def _waste(name: str, old: JobPlan | None, new: JobPlan | None) -> Iterable[WasteChange]:
-    """Yield the findings of a job that came or went; that a reading is missing is not waste."""
+    """Yield the findings of a job that came or went; neither a missing reading nor good use."""
     before, after = _findings(old), _findings(new)
     for code in sorted(after.keys() - before.keys()):
         yield WasteChange(job=name, code=code, what="new", before=None, after=after[code])
@@ -223,7 +223,7 @@ def _waste(name: str, old: JobPlan | None, new: JobPlan | None) -> Iterable[Wast
 
 def _findings(job: JobPlan | None) -> Mapping[str, Decimal | None]:
     findings = job.findings if job else ()
-    return {finding.code: finding.waste_usd for finding in findings if finding.code != "unmeasured"}
+    return {f.code: f.waste_usd for f in findings if f.code not in {"unmeasured", "well-used"}}
 
 
 def _totals(jobs: list[JobChange], waste: tuple[WasteChange, ...]) -> ChangeTotals:

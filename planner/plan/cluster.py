@@ -285,9 +285,7 @@ def _control_plane(cluster: Cluster, catalog: Catalog) -> CostLine:
     """
     offer = next(o for o in catalog.offers if o.provider == cluster.provider)
     use = Usage(
-        duration_s=HOURS_PER_MONTH * 3600,
-        control_plane=cluster.control_plane,
-        as_of=catalog.as_of,
+        duration_s=HOURS_PER_MONTH * 3600, control_plane=cluster.control_plane, as_of=catalog.as_of
     )
     bill = quote(offer, use)
     lines = [line for line in bill.lines if line.what == "control-plane"]

@@ -236,10 +236,7 @@ def _holding(gpu: Gpu, need_gib: float) -> list[MigProfile]:
 
 
 def speeds_on(
-    gpu: Gpu,
-    profiles: Sequence[Profile],
-    slices: Sequence[MigProfile],
-    probes: Probes = _NONE,
+    gpu: Gpu, profiles: Sequence[Profile], slices: Sequence[MigProfile], probes: Probes = _NONE
 ) -> tuple[Estimate, ...]:
     """Return each job's speed on its slice relative to the whole GPU, in order of the input."""
     return tuple(

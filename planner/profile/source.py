@@ -148,7 +148,8 @@ def memory_room_gib(profile: Profile) -> float | None:
     if piece is not None:
         return piece.memory_gib
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
+    stated = profile.hardware.gpu_memory_gib
+    return stated or (gpu.usable_memory_gib or gpu.memory_gib if gpu else None)
 
 
 def _compute_slices(gpu: Gpu) -> int:

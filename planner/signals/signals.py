@@ -277,6 +277,9 @@ def _idle_floor(profile: Profile) -> float | None:
     return min(floors, default=None)
 
 
+_GROWTH = _host("ram_growth_gib_per_h")
+
+
 def _cores_per_gpu(profile: Profile) -> float | None:
     return _share(profile.hardware.cpu_cores, profile.gpu_count)
 
@@ -284,6 +287,15 @@ def _cores_per_gpu(profile: Profile) -> float | None:
 def _ram_share(profile: Profile) -> float | None:
     used = profile.host.ram_used_gib if profile.host else None
     return _share(used.peak if used else None, profile.hardware.ram_gib)
+
+
+def _ram_full_in(profile: Profile) -> Message | None:
+    """Return the sentence that says when host memory is full, as fast as it grows."""
+    share, total, rate = _ram_share(profile), profile.hardware.ram_gib, _GROWTH(profile)
+    if share is None or not total or not rate:
+        return None
+    free = max(0.0, total * (1.0 - share))
+    return Message("cause.memory-full-in", free=free, rate=rate, hours=free / rate)
 
 
 def _capability(profile: Profile) -> float | None:
@@ -426,7 +438,8 @@ SIGNALS: dict[str, Signal] = {
             "host.cpu_util.mean": _host("cpu_util"),
             "host.cpu_busiest_core.mean": _host("cpu_busiest_core"),
             "host.cpu_cores_used": places.cores_used,
-            "host.ram_growth_gib_per_h": _host("ram_growth_gib_per_h"),
+            "host.ram_growth_gib_per_h": _GROWTH,
+            "host.ram_full_in": _ram_full_in,
             "host.ram_fraction.max": _ram_share,
             "host.disk_read_mib_s.mean": _host("disk_read_mib_s"),
             "host.net_rx_mib_s.mean": _host("net_rx_mib_s"),

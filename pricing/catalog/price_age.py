@@ -112,8 +112,7 @@ def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
     (from_d, from_), (to_d, to) = next(pair for pair in pairwise(points) if age <= pair[1][0])
     part = Decimal(age - from_d) / (to_d - from_d)
     return PriceRange(
-        low=from_.low + part * (to.low - from_.low),
-        high=from_.high + part * (to.high - from_.high),
+        low=from_.low + part * (to.low - from_.low), high=from_.high + part * (to.high - from_.high)
     )
 
 

@@ -261,11 +261,7 @@ class Journal:
             self._event(run.marks.run, run.started_at, event)
 
     def _change(
-        self,
-        run: str,
-        at: datetime | None,
-        event: str,
-        changed: Callable[[Deployment], Deployment],
+        self, run: str, at: datetime | None, event: str, changed: Callable[[Deployment], Deployment]
     ) -> None:
         """Write a run anew, and what happened to it; one that is not there has events alone."""
         with self._writing():

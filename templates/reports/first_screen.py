@@ -91,11 +91,7 @@ def _in_cluster(
     return replace(
         screen,
         facts=tuple(facts),
-        actions=(
-            *own,
-            answer,
-            *_not_taken(not_taken, paid),
-        ),
+        actions=(*own, answer, *_not_taken(not_taken, paid)),
         notes=tuple(_notes(screen, plan, after)),
         commands=tuple(_on_nodes(command) for command in screen.commands),
         paid_usd=paid,
