@@ -23,6 +23,7 @@ from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.signals import holds_in_advance, memory_need_gib
 from planner.signals.thresholds import USABLE
+from pricing.billing.lines import BY_TIME
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
@@ -132,6 +133,7 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             notes.extend(bill.warnings if bill else ())
     notes.extend(_fewer_copies(jobs))
+    notes.extend(_on_paid_machines(jobs))
     notes.extend(_spot(jobs))
     stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
@@ -181,6 +183,35 @@ def _fewer_copies(jobs: Iterable[JobDraft]) -> Iterator[Message]:
                 then=peak / enough,
                 now=whole_dollars(usd),
                 usd=whole_dollars(usd * enough / n),
+            )
+
+
+def _on_paid_machines(jobs: Iterable[JobDraft]) -> Iterator[Message]:
+    """Yield which job could run on a machine that is paid whatever runs, and does nothing.
+
+    One of the same size, bought by the hour and not shared; the dearest job first.
+    """
+    by_cost = sorted(jobs, key=lambda job: (-(job.baseline.cost or Decimal(0)), job.name))
+    idle = [job for job in by_cost if job.does_nothing and job.baseline.owed > 0]
+    for job in by_cost:
+        bill, offer, cost = job.baseline.quote, job.baseline.offer, job.baseline.cost
+        if job.does_nothing or job.baseline.owed or job.baseline.tenancy or job.baseline.assumed:
+            continue
+        if bill is None or offer is None or cost is None:
+            continue
+        free = (p for p in idle if p.baseline.has_size(offer) and p.baseline.tenancy is None)
+        paid = next((p for p in free if p.baseline.count >= job.baseline.count), None)
+        if paid is not None:
+            idle.remove(paid)
+            machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+            yield Message(
+                "note.on-paid",
+                name=job.name,
+                idle=paid.name,
+                machine=offer.name,
+                usd=whole_dollars(cost - machines),
+                fraction=round(machines / cost, 4) if cost else Decimal(0),
+                saves=whole_dollars(machines),
             )
 
 

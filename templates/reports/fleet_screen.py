@@ -55,7 +55,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     command, groups = _fleet_command(plan, rows), [g for g in rows if not g.first.ended]
     ended = [job for group in rows if group.first.ended for job in group.jobs]
     stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
-    tries = _fewer_copies(plan)
+    tries = _trials(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
     longer = 2 * (len(stopped) + len(tries)) + len(assumed) + len(by_team) + (" --fleet" in command)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
@@ -270,23 +270,34 @@ def _is_owed(plan: Plan) -> bool:
     return total is not None and total.owed_usd > 0 and total.cost.mid >= total.owed_usd
 
 
-def _fewer_copies(plan: Plan) -> list[Action]:
-    """Return services that fewer copies may answer, as what is tried first."""
+def _trials(plan: Plan) -> list[Action]:
+    """Return services that fewer copies may answer, and jobs for a paid machine that is idle."""
     return [
-        Action(
-            label=_("Try"),
-            text=_(
-                "{enough} copies of {name} in place of {n}, step by step; watch the latency",
-                **{key: note.params[key] for key in ("enough", "name", "n")},
-            ),
-            figures=(
-                f"${note.params['usd']}",
-                saved_words(1.0 - float(str(note.params["enough"])) / float(str(note.params["n"]))),
-            ),
-        )
+        action
         for note in plan.warnings
-        if isinstance(note, Message) and note.code == "note.fewer-copies"
+        if isinstance(note, Message) and (action := _trial(note)) is not None
     ][:_SERVICES_SHOWN]
+
+
+def _trial(note: Message) -> Action | None:
+    """Return what a note of the plan says to try first; None where it says nothing of it."""
+    params = note.params
+    if note.code == "note.fewer-copies":
+        text = _(
+            "{enough} copies of {name} in place of {n}, step by step; watch the latency",
+            **{key: params[key] for key in ("enough", "name", "n")},
+        )
+        share = 1.0 - float(str(params["enough"])) / float(str(params["n"]))
+    elif note.code == "note.on-paid":
+        text = _(
+            "run {name} on the machine of {idle}, which is paid and does nothing",
+            name=params["name"],
+            idle=params["idle"],
+        )
+        share = float(str(params["fraction"]))
+    else:
+        return None
+    return Action(label=_("Try"), text=text, figures=(f"${params['usd']}", saved_words(share)))
 
 
 def _fleet_actions(plan: Plan) -> list[Action]:

@@ -1,5 +1,6 @@
 """What is paid already is owed in every option; asked-for actions are in every option."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -107,3 +108,18 @@ def test_nobody_buys_a_year_to_measure() -> None:
     (job,) = plan(job_, offers=(term, TODAY)).jobs
     assert job.proof is not None
     assert job.proof.usd == 0
+
+
+def test_a_job_is_sent_to_a_paid_machine_that_does_nothing() -> None:
+    """The same size, one paid and idle, one rented by the hour: the second runs on the first."""
+    term = sold("today", "1.00", purchase="reserved_1y")
+    idle = running(a_profile({"util.kernel_time": 0.0, "mem.used_gib": 0.0}, name="idle"), term)
+    idle = replace(idle, hardware=replace(idle.hardware, purchase="reserved_1y"))
+    busy = running(a_profile({"util.kernel_time": 0.97, "mem.used_gib": 60.0}, name="busy"))
+    made = plan(idle, busy, offers=(TODAY, term))
+    (note,) = (w for w in made.warnings if getattr(w, "code", "") == "note.on-paid")
+    assert note.params["name"] == "busy"
+    assert note.params["saves"] == "200"
+    other = running(a_profile({"util.kernel_time": 0.97}, name="busy"), sold("larger", "2.00"))
+    apart = plan(idle, other, offers=(TODAY, term, sold("larger", "2.00")))
+    assert not any(getattr(w, "code", "") == "note.on-paid" for w in apart.warnings)
