@@ -25,13 +25,13 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_238,
+    "lines of code": 69_243,
     "files": 448,
     "modules with one importer": 64,
     "public classes": 655,
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
-    "vague names": 181,
+    "vague names": 182,
     "uses of Any": 307,
 }
 

@@ -528,7 +528,11 @@ def _less_but(job: JobPlan) -> Iterator[Line]:
     elif lower.cost.at_least:
         why = _("a part of its bill is unknown")
     text = _(
-        "{id} is listed at {usd} but {why}", id=lower.id, usd=whole_dollars(lower.cost.mid), why=why
+        "{where} ({id}) is listed at {usd} but {why}",
+        where=f"{lower.offer.provider}/{lower.offer.instance_type}",
+        id=lower.id,
+        usd=whole_dollars(lower.cost.mid),
+        why=why,
     )
     yield Line(label=_("For less"), text=text, kind="spare")
 

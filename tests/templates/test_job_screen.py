@@ -22,7 +22,8 @@ def test_the_cheapest_says_why_a_lower_price_is_not_it() -> None:
     screen = first_screen(to_plan(plan(running(a_profile(_BUSY, hours=200.0)), offers=offers)))
     cheapest = screen.actions[-1]
     assert (cheapest.label, cheapest.id) == ("Cheapest", "o2")
-    assert "o1 is listed at $40 but its price has no date" in [line.text for line in screen.notes]
+    said = "third/undated (o1) is listed at $40 but its price has no date"
+    assert said in [line.text for line in screen.notes]
 
 
 def test_running_out_of_memory_is_said_once() -> None:

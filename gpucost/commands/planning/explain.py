@@ -144,5 +144,6 @@ def _explain(code: str) -> list[str]:
     if code in ACTIONS:
         return list(action_lines(ACTIONS[code]))
     codes = [*(rule.code for rule in RULES), *ACTIONS]
-    near = difflib.get_close_matches(code, codes, 3) or codes
-    raise InputError(f"{code!r} is not a finding or action code; near it: {', '.join(near)}.")
+    near = difflib.get_close_matches(code, codes, 3)
+    meant = f"did you mean {', '.join(near)}?" if near else "`gpucost plan -v` prints the codes."
+    raise InputError(f"{code!r} is not a finding or action code; {meant}")
