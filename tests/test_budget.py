@@ -31,7 +31,7 @@ LIMITS: Mapping[str, int] = {
     "public classes": 655,
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
-    "vague names": 182,
+    "vague names": 181,
     "uses of Any": 307,
 }
 

@@ -446,11 +446,11 @@ def suggest_experiment(
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
     The answer is the recommended option, else the one that would be, were it surer: none that
-    takes too long (`planner.choice.ranking.takes_too_long`).
+    takes too long at its best (`planner.choice.ranking.takes_too_long`).
     """
     work, limits = context.work, context.asked
     longest = math.inf if limits.accepts_slower or limits.deadline_h else limits.max_slowdown
-    in_time = (o for o in options if work.time_factor(o.hours.mid, o.actions) <= longest)
+    in_time = (o for o in options if work.time_factor(o.hours.low, o.actions) <= longest)
     about = recommended_option(options, recommended) or next(in_time, None)
     if context.asked.owned or context.profile.hardware.owned:
         return None  # nothing that is rented saves what its owner has paid for

@@ -145,5 +145,5 @@ def _explain(code: str) -> list[str]:
         return list(action_lines(ACTIONS[code]))
     codes = [*(rule.code for rule in RULES), *ACTIONS]
     near = difflib.get_close_matches(code, codes, 3)
-    meant = f"did you mean {', '.join(near)}?" if near else "`gpucost plan -v` prints the codes."
-    raise InputError(f"{code!r} is not a finding or action code; {meant}")
+    hint = f"did you mean {', '.join(near)}?" if near else "`gpucost plan -v` prints the codes."
+    raise InputError(f"{code!r} is not a finding or action code; {hint}")
