@@ -31,10 +31,12 @@ from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
 from planner.models.draws import Cause
 from planner.models.estimate import Estimate, digits, exactly
+from planner.models.gpu_speed import STEPPED_BATCH
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Way
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
+from planner.profile.trials import Serving
 from planner.serving.measured_service import RATE_SPREAD, MeasuredService
 from planner.signals.finding import Saved
 from planner.signals.signals import PARTS, idle_pause_s, open_hours, worst_latency_ms
@@ -686,15 +688,28 @@ def _limits(size: OnSale, context: JobContext, speed: Estimate, copy: _Copy) -> 
     if context.work.service is not None:
         yield from _by_serving(size, context.work.service)
         return
-    if copy.share is None:
+    serving = context.profile.job.serving
+    if serving is not None and serving.makes_tokens and serving.requests_running:
+        yield _by_batch(serving)
+    elif copy.share is None:
         return  # what was not measured may be full
-    yield _Limit(
-        BUSIEST / max(copy.share, _ROUNDING), Message("limit.busy", share=BUSIEST), "slowdown"
-    )
-    peak = max(copy.peak, _ROUNDING)
-    yield _Limit(1.0 / peak, Message("limit.full"), "slowdown")
+    else:
+        share, peak = max(copy.share, _ROUNDING), max(copy.peak, _ROUNDING)
+        yield _Limit(BUSIEST / share, Message("limit.busy", share=BUSIEST), "slowdown")
+        yield _Limit(1.0 / peak, Message("limit.full"), "slowdown")
     yield from _by_latency(copy)
     yield from _by_parts(context.profile, speed)
+
+
+def _by_batch(serving: Serving) -> _Limit:
+    """Return the limit of a language model too little of which is measured to simulate it.
+
+    Its steps take as long with few requests in the batch as with some: kernel time is no load.
+    """
+    if (serving.requests_waiting or 0.0) >= 1.0:
+        return _Limit(1.0, Message("limit.waiting"), "slowdown")
+    times = BUSIEST * STEPPED_BATCH / (serving.requests_running or STEPPED_BATCH)
+    return _Limit(times, Message("limit.batch", n=BUSIEST * STEPPED_BATCH), "slowdown")
 
 
 def _by_serving(size: OnSale, service: MeasuredService) -> Iterator[_Limit]:

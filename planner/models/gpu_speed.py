@@ -99,7 +99,7 @@ _DRAWING = 5e8  # parameters from which a model of pictures is taken to make, no
 _LLM_TRAINED = 1e9  # the same of training; from a tenth of it where tokens are counted or sharded
 # Up to so many sequences a step of decoding reads weights longer than it computes: half of the FLOP
 # a byte of an A100's tensor cores and memory, 312 TFLOP/s over 2 TB/s.
-_STEPPED_BATCH = 78
+STEPPED_BATCH = 78
 _SCALED = 4  # GPUs: a job that someone spread so far keeps each of them full
 
 
@@ -134,16 +134,18 @@ def _serving(profile: Profile, precision: str | None) -> WorkClass:
     if _PROMPTS.search(unit):
         return "llm-prefill"
     batch = profile.job.batch_per_gpu
-    fills = not profile.job.kind.answers and (batch is None or batch > _STEPPED_BATCH)
+    fills = not profile.job.kind.answers and (batch is None or batch > STEPPED_BATCH)
     return "llm-inference" if fills else "llm-decode"
 
 
 def serves_language_model(profile: Profile) -> bool:
-    """Return whether an inference job makes tokens: by its unit, its engine or its size."""
+    """Return whether an inference job makes tokens: by its unit, engine, server or size."""
     unit, job = _unit(profile), profile.job
     if _TOKENS.search(unit) or _PROMPTS.search(unit):
         return True
     if (job.framework or "").lower() in _LLM_ENGINES:
+        return True
+    if job.serving is not None and job.serving.makes_tokens:
         return True
     return (job.parameters or 0.0) >= _LLM_SERVED and not _PICTURES.search(unit)
 

@@ -207,3 +207,9 @@ class Serving:
     queue_ms: Latency | None = record(Latency, "how long a request waits for the batch")
     first_token_ms: Latency | None = record(Latency, "from a request to its first token")
     token_ms: Latency | None = record(Latency, "from one token to the next")
+
+    @property
+    def makes_tokens(self) -> bool:
+        """Whether a language model answers: servers of other models have none of these figures."""
+        of_tokens = (self.kv_cache_fraction, self.generated_tokens_per_s, self.token_ms)
+        return bool(self.model) or any(figure is not None for figure in of_tokens)

@@ -57,6 +57,33 @@ def test_eight_idle_copies_become_one() -> None:
     assert option.cost == pytest.approx(Decimal(3 * 730), abs=Decimal("0.01"))
 
 
+def test_a_server_without_framework_and_size_is_known_by_its_tokens() -> None:
+    """Four copies of 1.5 requests/s and 6 running, of which a copy takes over 6: one is enough."""
+    serving = Serving(
+        model="meta-llama/Llama-3.1-8B-Instruct",
+        kv_cache_fraction=0.06,
+        requests_running=6.0,
+        requests_waiting=0.0,
+        prompt_tokens_per_s=900.0,
+        generated_tokens_per_s=375.0,
+        first_token_ms=Latency(mean=80.0, p50=70.0, p95=150.0, p99=220.0),
+        token_ms=Latency(mean=17.0, p50=16.0, p95=22.0, p99=28.0),
+    )
+    unnamed = {"framework": None, "parameters": None, "requests_per_s": 1.5, "serving": serving}
+    option = scaled(chat(**unnamed, replicas=Replicas(now=4)))
+    assert option is not None
+    assert option.count == 1
+    assert option.cost == pytest.approx(Decimal(3 * 730), abs=Decimal("0.01"))
+
+
+@pytest.mark.parametrize(("running", "copies"), [(6.0, 1), (30.0, 2), (60.0, 4)])
+def test_without_a_rate_the_batch_decides_not_kernel_time(running: float, copies: int) -> None:
+    """Four copies' requests in batches of 70: 24 need one copy, 120 two, 240 all four."""
+    serving = Serving(kv_cache_fraction=0.06, requests_running=running, requests_waiting=0.0)
+    option = scaled(chat(requests_per_s=None, serving=serving, replicas=Replicas(now=4)))
+    assert (option.count if option else 4) == copies
+
+
 @pytest.mark.parametrize(
     "fields",
     [
