@@ -1,24 +1,22 @@
 """Reads what a server of language models measured: its /metrics pages, a benchmark, a profile."""
 
-import re
 import time
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 
 from gpucost.api import read_telemetry
-from planner.profile.kinds import JobKind
-from planner.profile.model import Job, Profile, Window
+from planner.profile.model import Profile
 from planner.profile.trials import Serving
 from pricing.errors import InputError, UnreachableError
 from pricing.hardware import matching
-from telemetry.formats.capture import served_in
-from telemetry.recording.recording import SERVING
-from telemetry.serving_metrics import ServingTally, page_of
+from telemetry import sources as telemetry
+from telemetry.readers.hints import Hints
+from telemetry.serving_metrics import page_of
 
-_MODEL = re.compile(r'model_name="([^"]+)"')
 _TIMEOUT_S = 10.0
 _TWICE = 2  # counters are differences
 
@@ -89,22 +87,8 @@ def _scraped(source: str, window: Decimal | None, texts: list[str]) -> Profile:
         texts.append(_fetch(source))
     if len(texts) < _TWICE:
         raise InputError(f"{source}: one scrape has no rates: give a second one, or its URL.")
-    tally = ServingTally()
-    for number, text in enumerate(texts):
-        tally.take(number * window_s / (len(texts) - 1), page_of(text))
-    jobs = served_in({SERVING: [tally.as_json()]})
-    if not jobs:
-        raise InputError(f"{source}: its pages have no metrics of a server in common.")
-    served, names = jobs[0], set(_MODEL.findall(texts[-1]))
-    serving = served.serving or Serving()
-    if len(names) == 1:
-        serving = replace(serving, model=names.pop())
-    job = Job(
-        name="server",
-        kind=JobKind.INFERENCE_ONLINE,
-        framework=served.framework,
-        serving=serving,
-        requests_per_s=served.requests_per_s,
-        latency_ms=served.latency_ms,
-    )
-    return Profile(job=job, window=Window(duration_s=window_s))
+    hints = Hints(name="server", format="prometheus-text", interval_s=window_s / (len(texts) - 1))
+    profiles = telemetry.read_telemetry(["-"], hints, BytesIO("\n".join(texts).encode()))
+    if len(profiles) != 1:
+        raise InputError(f"{source}: its pages are of {len(profiles)} servers: give those of one.")
+    return profiles[0]
