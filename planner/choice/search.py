@@ -704,7 +704,7 @@ def _limits(size: OnSale, context: JobContext, speed: Estimate, copy: _Copy) -> 
 def _by_batch(serving: Serving) -> _Limit:
     """Return the limit of a language model too little of which is measured to simulate it.
 
-    Its steps take as long with few requests in the batch as with some: kernel time is no load.
+    Its steps take as long with few requests in the batch as with some: kernel time shows no load.
     """
     if (serving.requests_waiting or 0.0) >= 1.0:
         return _Limit(1.0, Message("limit.waiting"), "slowdown")
