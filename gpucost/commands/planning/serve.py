@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import options, today
+from gpucost.live.sources import measured_profile
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
@@ -232,8 +233,6 @@ def _anchor(profile: Profile, targets: tuple[Target, ...]) -> Question:
 
 
 def _measured(sources: Sequence[str], typed: dict[str, Any]) -> Profile:
-    from gpucost.live.metrics_pages import measured_profile  # noqa: PLC0415 - pandas
-
     names = ("window", "gpu", "tp", "model", "params")
     return measured_profile(sources, **{name: typed[name] for name in names if name in typed})
 
