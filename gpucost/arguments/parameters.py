@@ -66,12 +66,17 @@ class _ParsedType(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
+def _in_units(text: str, units: Mapping[str, Decimal | int], expected: str) -> Decimal:
+    """Return a number with a unit in the smallest of the units; refuse what is not that."""
+    match = _NUMBER_UNIT.fullmatch(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f"{text!r} is not {expected}.")
+    return Decimal(match[1]) * units[match[2]]
+
+
 def _duration(text: str) -> Decimal:
     """Return seconds: `90s 15m 8h 8.5h 2d`."""
-    match = _NUMBER_UNIT.fullmatch(text)
-    if match is None or match[2] not in _SECONDS:
-        raise ValueError(f"{text!r} is not a duration; write 90s, 15m, 8h, 8.5h or 2d.")
-    seconds = Decimal(match[1]) * _SECONDS[match[2]]
+    seconds = _in_units(text, _SECONDS, "a duration; write 90s, 15m, 8h, 8.5h or 2d")
     if ranges.HOURS.refusal(seconds / 3600):
         raise ValueError(f"{text!r} is too long for a bill.")
     return seconds
@@ -79,10 +84,7 @@ def _duration(text: str) -> Decimal:
 
 def _horizon(text: str) -> Decimal:
     """Return months of 730 h, at most ten years: `6mo 1y 90d`."""
-    match = _NUMBER_UNIT.fullmatch(text)
-    if match is None or match[2] not in _HOURS:
-        raise ValueError(f"{text!r} is not a horizon; write 6mo, 1y or 90d.")
-    months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
+    months = _in_units(text, _HOURS, "a horizon; write 6mo, 1y or 90d") / HOURS_PER_MONTH
     if ranges.MONTHS.refusal(months):
         raise ValueError(f"{text!r}: a horizon must be above 0 and at most 10y.")
     return months
@@ -90,10 +92,7 @@ def _horizon(text: str) -> Decimal:
 
 def _size(text: str) -> int:
     """Return bytes, at most 1000 PB: `500GB 500GiB 2TiB`; GB is 10^9 bytes, GiB 2^30."""
-    match = _NUMBER_UNIT.fullmatch(text)
-    if match is None or match[2] not in _BYTES:
-        raise ValueError(f"{text!r} is not a size; write 500GB, 500GiB or 2TiB.")
-    size = Decimal(match[1]) * _BYTES[match[2]]
+    size = _in_units(text, _BYTES, "a size; write 500GB, 500GiB or 2TiB")
     if ranges.BYTES.refusal(size):
         raise ValueError(f"{text!r} is more than 1000 PB.")
     return int(size)

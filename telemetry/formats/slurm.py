@@ -8,7 +8,6 @@ Jobstats: of each GPU the mean utilization over the job and the most memory that
 """
 
 import base64
-import gzip
 import json
 import re
 import zlib
@@ -43,24 +42,17 @@ _Row = Mapping[str, str]
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
 _NO_VALUE = 2.0**62  # Slurm's INFINITE64 and NO_VAL64, and what --units makes of them, are greater
-_ID, _ALLOCATED = "JobID", "AllocTRES"
+# Columns by their names in small letters: sacct heads a column as it was asked for.
+_ID, _ALLOCATED = "jobid", "alloctres"
 # Columns that older versions of Slurm, or other questions, give in place of the first.
-_OLDER = {_ID: "JobIDRaw", _ALLOCATED: "AllocGRES", "Elapsed": "ElapsedRaw"}
-_USED = ("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax")
-_COLUMNS = (
-    _ID,
-    _ALLOCATED,
-    "JobName",
-    "Account",
-    "State",
-    "Start",
-    "Elapsed",
-    "NodeList",
-    "AdminComment",
-    *_USED,
-    *_OLDER.values(),
-)
-_FOLDED = {name.lower(): name for name in _COLUMNS}  # sacct heads a column as it was asked for
+_OLDER = {_ID: "jobidraw", _ALLOCATED: "allocgres", "elapsed": "elapsedraw"}
+_USED = ("tresusageintot", "tresusageinave", "tresusageinmax")
+# Of runs whose hours are over before they were done; None: neither memory nor an error ended them.
+_EARLY: Mapping[str, str | None] = {
+    "OUT_OF_MEMORY": "host-out-of-memory",
+    "FAILED": "failed",
+    **dict.fromkeys(("TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "CANCELLED")),
+}
 _PERCENT = 0.01
 _UTILIZATION, _MEMORY = "gres/gpuutil", "gres/gpumem"
 _SUMMED = (
@@ -82,9 +74,8 @@ class _Job:
     length_s: float
     gpus: int
     model: str | None
-    account: str | None
+    labels: JobLabels
     host: str
-    is_complete: bool
     jobstats: "_Jobstats | None"
     steps: list[_Row] = field(default_factory=list)
 
@@ -103,7 +94,7 @@ def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = [_named(blank | dict(zip(names, row, strict=False))) for row in cells]
     if not rows:
         raise InputError(f"{builder.name}: no row under the header. {_ASK}")
-    missing = [name for name in (_ID, _ALLOCATED) if name not in rows[0]]
+    missing = [name for name in ("JobID", "AllocTRES") if name.lower() not in rows[0]]
     if missing:
         raise InputError(f"{builder.name}: column {', '.join(missing)} is missing. {_ASK}")
     return _recording(rows, builder, hints, local_time=hints.tz is None)
@@ -111,7 +102,7 @@ def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 def _named(cells: dict[str, str]) -> dict[str, str]:
     """Return a row with the older names of its columns beside the newer ones."""
-    named = {_FOLDED.get(name.strip().lower(), name.strip()): cell for name, cell in cells.items()}
+    named = {name.strip().lower(): cell for name, cell in cells.items()}
     for newer, older in _OLDER.items():
         if newer not in named and older in named:
             named[newer] = named[older]
@@ -144,7 +135,8 @@ def _recording(
         gpus += devices
         unwatched += [] if readings else [job]
         if readings:
-            labels[job.name] = JobLabels(team=job.account, is_complete=job.is_complete)
+            labels[job.name] = job.labels
+    builder.notes[:] = dict.fromkeys(builder.notes)
     if not samples:
         reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
         raise InputError(
@@ -174,12 +166,12 @@ def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> str:
 def _jobs(rows: Sequence[_Row], builder: RecordingBuilder, hints: Hints) -> list[_Job]:
     """Return each time that a job with GPUs ran, with the rows of its steps."""
     starts = clock.parse(
-        pd.Series([row.get("Start") or "" for row in rows], dtype=object), hints.zone
+        pd.Series([row.get("start") or "" for row in rows], dtype=object), hints.zone
     ).t_s
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         if "." not in row[_ID]:
-            counts[row.get("JobName") or "job"] += 1
+            counts[row.get("jobname") or "job"] += 1
     current: dict[str, _Job] = {}
     jobs: list[_Job] = []
     for row, start in zip(rows, starts, strict=True):
@@ -200,14 +192,15 @@ def _job(
     row: _Row, number: str, start: float, counts: Mapping[str, int], builder: RecordingBuilder
 ) -> _Job | None:
     gpus, model = slurm_gpus(row.get(_ALLOCATED) or "")
-    length = slurm_length_s(row.get("Elapsed") or "")
+    length = slurm_length_s(row.get("elapsed") or "")
     if not gpus:
         builder.dropped["job without GPUs"] += 1
         return None
     if not np.isfinite(start) or not length:
         builder.dropped["job that never ran, or without a start"] += 1
         return None
-    name, node = row.get("JobName") or "job", (row.get("NodeList") or "").strip()
+    state = (row.get("state") or "").partition(" by ")[0].strip()
+    name, node = row.get("jobname") or "job", (row.get("nodelist") or "").strip()
     is_one_node = node.isascii() and node.replace("-", "").isalnum()
     return _Job(
         name=name if counts[name] == 1 else f"{name}-{number}",
@@ -215,10 +208,13 @@ def _job(
         length_s=length,
         gpus=gpus,
         model=model,
-        account=(row.get("Account") or "").strip() or None,
+        labels=JobLabels(
+            team=(row.get("account") or "").strip() or None,
+            ended=_EARLY.get(state),
+            is_complete=state == "COMPLETED" or state in _EARLY,
+        ),
         host=node if is_one_node else f"{MACHINE}of {number}",
-        is_complete=(row.get("State") or "").strip() == "COMPLETED",
-        jobstats=_decoded(row.get("AdminComment") or ""),
+        jobstats=_decoded(row.get("admincomment") or ""),
         steps=[row],
     )
 
@@ -227,14 +223,14 @@ def _readings(
     job: _Job, number: int, builder: RecordingBuilder
 ) -> tuple[list[dict[str, object]], list[GpuIdentity]]:
     if job.jobstats is not None and job.jobstats.gpus:
-        _note_once(builder, _MEANS)
+        builder.notes.append(_MEANS)
         samples = _samples(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
         return samples, [gpu for gpu, _, _ in job.jobstats.gpus]
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
         return [], []
-    _note_once(builder, _SUMMED)
+    builder.notes.append(_SUMMED)
     devices = [
         GpuIdentity(key=f"{job.name} {number} {index}", index=index, model=job.model, host=job.host)
         for index in range(job.gpus)
@@ -243,11 +239,6 @@ def _readings(
     used = np.nan if used_gib is None else used_gib / job.gpus
     gpus = [(device, share, used) for device in devices]
     return _samples(gpus, job.start_s, job.length_s, job.name), devices
-
-
-def _note_once(builder: RecordingBuilder, note: str) -> None:
-    if note not in builder.notes:
-        builder.notes.append(note)
 
 
 def _usage_of_steps(job: _Job) -> tuple[float | None, float | None]:
@@ -262,8 +253,7 @@ def _usage_of_steps(job: _Job) -> tuple[float | None, float | None]:
 
 def _usage(row: _Row) -> dict[str, float]:
     text = next((row[name] for name in _USED if row.get(name)), "")
-    pairs = (part.partition("=") for part in text.split(","))
-    cells = {name: value for name, _, value in pairs}
+    cells = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
     usage = {}
     for name, scale in ((_UTILIZATION, 1.0), (_MEMORY, GIB)):
         match = _SIZE.fullmatch(cells.get(name, ""))
@@ -274,7 +264,7 @@ def _usage(row: _Row) -> dict[str, float]:
 
 
 _MOST_SECONDS = 10**11
-_SUMS = {"total": "TRESUsageInTot", "average": "TRESUsageInAve", "max": "TRESUsageInMax"}
+_SUMS = dict(zip(("total", "average", "max"), _USED, strict=True))
 
 
 def read_sacct_json(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -300,14 +290,14 @@ def _rows(job: dict[str, object]) -> Iterator[dict[str, str]]:
     state = mapping_of(job.get("state")).get("current")
     yield {
         _ID: number,
-        "JobName": _text(job.get("name")),
-        "Account": _text(job.get("account")),
-        "State": " ".join(map(str, state)) if isinstance(state, list) else _text(job.get("state")),
-        "Start": _instant(_text(times.get("start"))),
-        "Elapsed": _text(times.get("elapsed")),
+        "jobname": _text(job.get("name")),
+        "account": _text(job.get("account")),
+        "state": " ".join(map(str, state)) if isinstance(state, list) else _text(job.get("state")),
+        "start": _instant(_text(times.get("start"))),
+        "elapsed": _text(times.get("elapsed")),
         _ALLOCATED: _tres(mapping_of(job.get("tres")).get("allocated")),
-        "NodeList": _text(job.get("nodes")),
-        "AdminComment": _text(mapping_of(job.get("comment")).get("administrator")),
+        "nodelist": _text(job.get("nodes")),
+        "admincomment": _text(mapping_of(job.get("comment")).get("administrator")),
     }
     steps = job.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else []):
@@ -380,7 +370,7 @@ def _decoded(text: str) -> _Jobstats | None:
     packed = _PACKED.search(text)
     try:
         document = json.loads(_unpacked(packed[1]) if packed else text)
-    except (ValueError, OSError, EOFError, zlib.error, RecursionError):
+    except (ValueError, zlib.error, RecursionError):
         return None
     nodes = mapping_of(document).get("nodes")
     length = number_of(mapping_of(document).get("total_time"))
@@ -432,4 +422,4 @@ def _unpacked(text: str) -> bytes:
     unpacked = zlib.decompressobj(wbits=31).decompress(packed, _MOST_BYTES)
     if len(unpacked) >= _MOST_BYTES:
         raise ValueError("too large")
-    return unpacked or gzip.decompress(packed)
+    return unpacked

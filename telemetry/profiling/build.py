@@ -147,10 +147,10 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     server, window = server_of(merged.served, label), readings.window
     hardware, notes = hardware_of(merged, hints)
     piece, of_slices = slice_of(merged.gpus, readings.gpus)
-    hardware = replace(hardware, slice=piece)
     measured = _window(merged, window, readings.coverage, hints)
     rated_s = window.whole_s - measured.idle_around_s
     own = merged.labels.get(label or "", JobLabels())
+    hardware = replace(hardware, slice=piece)
     work = _work(merged, window, hints, rated_s)
     if work is None and own.is_complete and window.whole_s > 0:
         work = Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
@@ -216,7 +216,8 @@ def _job(
     observed = merged.observed or Observed()
     served = server or Served()
     labels, job_labels = hints.job_labels, merged.labels.get(label or "", JobLabels())
-    ran_out = any(isinstance(doubt, Message) and doubt.code == RAN_OUT for doubt in doubts)
+    codes = {doubt.code for doubt in doubts if isinstance(doubt, Message)}
+    ran_out = "gpu-out-of-memory-likely" if RAN_OUT in codes else None
     return Job(
         name=hints.name or label or observed.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or served.kind or observed.kind or JobKind.UNKNOWN),
@@ -225,7 +226,7 @@ def _job(
         batch_per_gpu=observed.batch_per_gpu or merged.settings.batch_per_gpu or hints.batch,
         parallelism=None if observed.parallelism is None else Parallelism(observed.parallelism),
         parameters=observed.parameters,
-        ended=observed.ended or ("gpu-out-of-memory-likely" if ran_out else None),
+        ended=observed.ended or job_labels.ended or ran_out,
         serving=served.serving,
         latency_ms=served.latency_ms,
         requests_per_s=served.requests_per_s,

@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLabels:
-    """Who a job's dollars are counted for.
+    """Who a job's dollars are counted for, and what a scheduler says of its run.
 
     Attributes:
         team: whose budget pays.
         owner: who answers for it.
         cost_center: where it is booked.
         is_complete: whether the log holds one whole run of the job, which has ended.
+        ended: how, as `kinds.ENDINGS` names it.
     """
 
     team: str | None = None
     owner: str | None = None
     cost_center: str | None = None
     is_complete: bool = False
+    ended: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

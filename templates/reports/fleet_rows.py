@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 60
 _ZERO = Decimal(0)
+_RUN = re.compile(r"-\d[\d_\[\]]*$")  # the number of a run, behind the name of its job
 _NAMES = 8  # of a list; the rest is counted
 
 
@@ -32,9 +34,11 @@ class Alike:
 
     Attributes:
         jobs: at least one, in the plan's order.
+        repeated: the name of the job of which they are runs; empty: they are several jobs.
     """
 
     jobs: tuple[JobPlan, ...]
+    repeated: str = ""
 
     @property
     def first(self) -> JobPlan:
@@ -43,25 +47,23 @@ class Alike:
 
     @property
     def title(self) -> str:
-        """`infer-captions`, or `4 x like infer-captions`."""
+        """`infer-captions`, `4 jobs like infer-captions`, or `4 runs like infer`."""
         name = short(self.first.name)
         if len(self.jobs) == 1:
             return name
+        if self.repeated:
+            return _("{n} runs like {name}", n=len(self.jobs), name=short(self.repeated))
         return _("{n} jobs like {name}", n=len(self.jobs), name=name)
 
     @property
     def before(self) -> Decimal | None:
         """Today's bill of all of them; None where it is not priced."""
-        costs = [job.baseline.cost.total for job in self.jobs]
-        priced = [usd for usd in costs if usd is not None]
-        return sum(priced, _ZERO) if len(priced) == len(costs) else None
+        return _sum([job.baseline.cost.total for job in self.jobs])
 
     @property
     def ended(self) -> Decimal | None:
         """What is still paid for those that end, by ending them alone; None where unknown."""
-        costs = [job.ended.cost for job in self.jobs if job.ended]
-        priced = [usd for usd in costs if usd is not None]
-        return sum(priced, _ZERO) if len(priced) == len(costs) else None
+        return _sum([job.ended.cost for job in self.jobs if job.ended])
 
     def after(self, plan: Plan) -> Decimal | None:
         """Return what is still paid for those that end or stay as they are; None where unknown.
@@ -82,6 +84,10 @@ class Alike:
     def at_stake(self) -> Decimal:
         """What their recommended options save in the period."""
         return sum((item.saves.usd or _ZERO for item in self.choices), _ZERO)
+
+
+def _sum(costs: Sequence[Decimal | None]) -> Decimal | None:
+    return None if None in costs else sum((usd for usd in costs if usd is not None), _ZERO)
 
 
 def _part(job: JobPlan, plan: Plan) -> Decimal:
@@ -107,9 +113,10 @@ def group_alike(plan: Plan) -> list[Alike]:
             owners[name] = (*owners.get(name, ()), team.name)
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
-        group_key = (owners.get(job.name), job.ended, *_shown_facts(job, plan))
+        name = _RUN.sub("", job.name) if plan.period == "run" else ""
+        group_key = (name, owners.get(job.name), job.ended, *_shown_facts(job, plan))
         groups.setdefault(group_key, []).append(job)
-    kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
+    kinds = [Alike(jobs=tuple(jobs), repeated=str(key[0])) for key, jobs in groups.items()]
     return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
 
@@ -121,11 +128,12 @@ def _shown_facts(job: JobPlan, plan: Plan) -> tuple[object, ...]:
         cost = option.cost
         where = machine_name(option.offer, option.count)
         advice = (where, changes(option), cost.low, cost.mid, cost.high, option.confidence)
+        advice = advice[:2] if plan.period == "run" else advice
     return (
         job.kind,
         machine_name(today.offer, today.count),
         today.assumed,
-        today.cost.total,
+        None if plan.period == "run" else today.cost.total,
         tuple(finding.code for finding in job.findings),
         shared is not None,
         shared is not None and len(shared.jobs) > 1,

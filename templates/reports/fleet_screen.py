@@ -61,7 +61,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     more = sum(len(group.jobs) for group in groups[shown:])
     return FirstScreen(
-        title=_fleet_title(plan, gpus) + read_from,
+        title=_fleet_title(plan, gpus, rows) + read_from,
         facts=(
             Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
             *assumed,
@@ -104,8 +104,11 @@ def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
     )
 
 
-def _fleet_title(plan: Plan, gpus: int) -> str:
-    """Return how many jobs there are, on how many GPUs, and of how many that are paid."""
+def _fleet_title(plan: Plan, gpus: int, groups: Sequence[Alike]) -> str:
+    """Return how many jobs, or runs of which, there are, and on how many GPUs of those paid."""
+    jobs = tuple({group.repeated: None for group in groups})
+    if plan.period == "run" and len(jobs) < len(plan.jobs):
+        return _("{n} runs of {jobs}", n=len(plan.jobs), jobs=names(jobs))
     paid = 0 if plan.use is UNSET else round(plan.use.gpus)
     if paid > gpus:
         return _("{n} jobs on {gpus} of {paid} GPUs", n=len(plan.jobs), gpus=gpus, paid=paid)
@@ -119,7 +122,9 @@ def _all_pay(plan: Plan) -> str:
         return _("unknown; --machine or --price sets it")
     prefix = _("at least ") if any(cost.at_least for cost in costs) else ""
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
-    text = _("{usd} {period}", usd=f"{prefix}{money_text(paid)}", period=period_words(plan))
+    runs = _("for all {n} runs", n=len(costs))
+    period = runs if plan.period == "run" else period_words(plan)
+    text = _("{usd} {period}", usd=f"{prefix}{money_text(paid)}", period=period)
     if owed := plan.recommended.owed_usd if plan.recommended else _ZERO:
         usd = _("all") if owed >= paid else whole_dollars(owed)
         text = _("{paid}; {usd} of it owed whatever runs", paid=text, usd=usd)

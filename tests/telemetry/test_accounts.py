@@ -78,9 +78,22 @@ def test_columns_of_sacct_may_stand_in_any_order(
     assert profile.window.duration_s == pytest.approx(3600, rel=0.01)
 
 
-@pytest.mark.parametrize(("state", "runs"), [("COMPLETED", 1.0), ("RUNNING", None)])
-def test_a_completed_job_is_one_run(tmp_path: Path, state: str, runs: float | None) -> None:
-    """Its length is in the log, so it is priced per run; one that goes on is not over."""
+@pytest.mark.parametrize(
+    ("state", "runs", "ended"),
+    [
+        ("COMPLETED", 1.0, None),
+        ("TIMEOUT", 1.0, None),
+        ("NODE_FAIL", 1.0, None),
+        ("CANCELLED by 1000", 1.0, None),
+        ("OUT_OF_MEMORY", 1.0, "host-out-of-memory"),
+        ("FAILED", 1.0, "failed"),
+        ("RUNNING", None, None),
+    ],
+)
+def test_a_job_that_is_over_is_one_run(
+    tmp_path: Path, state: str, runs: float | None, ended: str | None
+) -> None:
+    """Its length is in the log, so it is priced per run, however it ended; a running one is not."""
     columns = {
         "Account": ("lab",) * 2,
         "AllocTRES": (HELD, ""),
@@ -92,6 +105,7 @@ def test_a_completed_job_is_one_run(tmp_path: Path, state: str, runs: float | No
     }
     (profile,) = _written(tmp_path, _account(columns)).values()
     assert (profile.work and profile.work.total) == runs
+    assert profile.job.ended == ended
     hours = profile.work and 1.0 / (profile.work.rate_per_s or 1.0) / 3600.0
     assert hours == (runs and pytest.approx(1.0, rel=0.01))
 

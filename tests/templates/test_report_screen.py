@@ -8,6 +8,8 @@ import pytest
 from planner.plan.plan import Plan
 from templates.markdown import unbroken
 from templates.render import glossed, render_report
+from templates.reports.fleet_rows import group_alike
+from templates.reports.fleet_screen import fleet_screen
 from tests.gpucost.documents import changed, example
 from tests.templates.documents import CASES, planned
 
@@ -81,6 +83,18 @@ def test_equal_jobs_are_one_row() -> None:
     assert report.count("<summary>4 jobs like infer-captions</summary>") == 1
     assert "Similar jobs: infer-embeddings, infer-moderation, infer-ranking." in report
     assert len(report) < 20_000
+
+
+def test_runs_of_a_job_are_one_row_whatever_each_costs() -> None:
+    """Ten runs of `job` with ten bills are a row of their sum; in months they are ten jobs."""
+    monthly = _many(10, 10)
+    runs = msgspec.structs.replace(monthly, period="run")
+    (row,) = group_alike(runs)
+    usd = [job.baseline.cost.total for job in monthly.jobs]
+    assert (row.title, row.before) == ("10 runs like job", sum(filter(None, usd)))
+    assert fleet_screen(runs).title == "10 runs of job"
+    assert "for all 10 runs" in fleet_screen(runs).facts[0].text
+    assert len(group_alike(monthly)) == 10
 
 
 def _many(n: int, kinds: int, name: str = "job") -> Plan:
