@@ -169,11 +169,7 @@ def _open_all(
 
 
 def _open(
-    path: str,
-    hints: Hints,
-    stdin: BinaryIO | None,
-    options: FolderReadOptions,
-    opened: _Opened,
+    path: str, hints: Hints, stdin: BinaryIO | None, options: FolderReadOptions, opened: _Opened
 ) -> None:
     if (of_table := _of_table(path, hints)) is not None:
         opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in of_table]

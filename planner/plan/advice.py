@@ -112,10 +112,8 @@ def _without_gpu(context: JobContext) -> Now | None:
         return None
     costs = []
     for row in read_csv("cpu_nodes.csv"):
-        monthly, name = (
-            row["usd_per_month"] or "Infinity",
-            f"{row['provider']}/{row['instance_type']}",
-        )
+        monthly = row["usd_per_month"] or "Infinity"
+        name = f"{row['provider']}/{row['instance_type']}"
         cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
         if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
             price = min(usd(row["usd_per_hour"]) * hours, Decimal(monthly)) * count
@@ -209,11 +207,8 @@ def _together(
     finding: Finding, best: str, priced: Mapping[str, Saved], context: JobContext
 ) -> Now | None:
     """Return the best cure with quick ones of its finding that add to it, or are a switch."""
-    first, today, cost = (
-        action(best, context.signals),
-        context.baseline.offer,
-        context.baseline.cost,
-    )
+    first, today = action(best, context.signals), context.baseline.offer
+    cost = context.baseline.cost
     if first.kind == "numeric" or today is None or cost is None:
         return None
     of_finding = [cure for cure in context.fixes if cure.code in finding.actions]

@@ -341,8 +341,7 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
         )
     saturated = _most_answered(copy, question.traffic)
     points = []
-    for share in _CURVE:
-        rate = share * saturated
+    for rate in (share * saturated for share in _CURVE):
         latencies = served(copy, question.traffic, rate)
         ttft, tpot = (
             tuple(1000.0 * latencies.percentile(metric, percent) for percent in (50, 95, 99))
@@ -350,15 +349,14 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
         )
         tokens_per_s = rate * question.traffic.output
         usd = None if usd_per_hour is None else usd_per_million(usd_per_hour, tokens_per_s)
-        points.append(
-            CurvePoint(
-                rate=rate,
-                ttft_ms=ttft,
-                tpot_ms=tpot,
-                requests_running=latencies.running,
-                usd_per_million_output=usd,
-            )
+        point = CurvePoint(
+            rate=rate,
+            ttft_ms=ttft,
+            tpot_ms=tpot,
+            requests_running=latencies.running,
+            usd_per_million_output=usd,
         )
+        points.append(point)
     return ServingCurve(
         model=question.model.name, layout=layout, saturated_rate=saturated, points=tuple(points)
     )

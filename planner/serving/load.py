@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from planner.serving.server import Server
 from planner.serving.simulation import Latencies, simulate
-from planner.serving.traffic import Traffic, requests
+from planner.serving.traffic import Requests, Traffic, requests
 from pricing.message import Message
 
 _COUNT = 1000  # requests of a run: a p99 of 200 differs by 8 % from seed to seed, of 1,000 by 5 %
@@ -76,6 +76,15 @@ def fits(server: Server, traffic: Traffic) -> bool:
 def served(server: Server, traffic: Traffic, rate: float, count: int = _COUNT) -> Latencies:
     """Return what the requests of one copy see at a rate."""
     return simulate(server, requests(traffic, rate, count, _SEED))
+
+
+def lone_prompt(server: Server, traffic: Traffic, percent: float) -> tuple[int, float]:
+    """Return the tokens of the prompt at a percentile, and its time to first token by itself, s."""
+    drawn = requests(traffic, 1.0, _COUNT, _SEED)
+    lengths = sorted(zip(drawn.prompts, drawn.computed, strict=True))
+    tokens, computed = lengths[round(percent / 100.0 * (len(lengths) - 1))]
+    single = Requests(arrivals_s=(0.0,), prompts=(tokens,), computed=(computed,), outputs=(1,))
+    return tokens, simulate(server, single).first_token_s[0]
 
 
 def saturated_rate(server: Server, traffic: Traffic) -> float:

@@ -25,6 +25,7 @@ from planner.serving.load import (
     copy_limit,
     fits,
     fluid_rate,
+    lone_prompt,
     saturated_rate,
     served,
 )
@@ -42,6 +43,8 @@ RANKS = (1, 2, 4, 8)
 _NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
 _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than what was found
 _MOST_SIMULATED = 10
+_MOST_WHILE_TIGHT = 40  # where a prompt by itself takes nearly all of the target on those before
+_TIGHT = 0.9  # of a target
 _FEWEST_OPTIONS = 3  # to choose from, of layouts up to `_MOST_SIMULATED`
 _LEAST_ODDS = 0.5  # of an option: below, its times as simulated break a target
 SOUND_ODDS = 0.8
@@ -129,6 +132,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         batch_usd: of a batch; None for a service.
         basis: where the times come from.
         weak: why they are weak; empty where they are not.
+        tight: that one long prompt by itself takes over 90 % of a target; None where it does not.
     """
 
     layout: Layout
@@ -151,6 +155,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
     odds_fraction: float | None
     basis: str
     weak: tuple[str, ...]
+    tight: str | None = None
     batch_hours: float | None = None
     batch_usd: Decimal | None = None
 
@@ -260,7 +265,8 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
         sound_usd = min((o.usd for o in options if not o.is_risky), default=lower_bound)
         dear = number >= _SIMULATED and lower_bound > sound_usd and len(options) >= _FEWEST_OPTIONS
-        if dear or (options and number >= _MOST_SIMULATED):
+        most = _MOST_WHILE_TIGHT if all(option.tight for option in options) else _MOST_SIMULATED
+        if dear or (options and number >= most):
             break
         limit = copy_limit(copy, question.traffic, question.targets)
         if limit.rate <= 0.0:
@@ -276,7 +282,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             unfit.append(Unfit(layout, "latency", detail, 0.0))
             continue
         options.append(option)
-        if option.is_risky:  # copies with less to do each keep the targets more surely
+        if option.is_risky and not option.tight:  # with less to do each, copies keep them better
             safer = option_of(question, layout, copy, limit, offer, odds=SOUND_ODDS)
             options += () if safer.is_risky else (safer,)
     if not options:
@@ -483,9 +489,30 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
         odds_fraction=None if question.batch else _odds(targets, latencies, kind),
         basis=_basis(question.measured),
         weak=tuple(_weak(question, offer, layout, limit, rate / copies)),
+        tight=_tight(question, copy),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
     )
+
+
+def _tight(question: Question, copy: Server) -> str | None:
+    """Return that the prompt at a target's percentile takes nearly all of it by itself."""
+    traffic = question.traffic
+    for target in question.targets:
+        if target.metric == "ttft":
+            tokens, first_s = lone_prompt(copy, traffic, target.percent)
+            if first_s > _TIGHT * target.limit_s:
+                return Message(
+                    "serving.tight-prompt",
+                    gpu=f"{copy.tensor_parallel}x {copy.gpu}",
+                    percent=target.percent,
+                    tokens=tokens,
+                    lengths="--request-log" if traffic.trace else f"--shape {traffic.shape}",
+                    ms=1000.0 * first_s,
+                    share=first_s / target.limit_s,
+                    target=target.words,
+                )
+    return None
 
 
 def _basis(run: MeasuredRun | None) -> str:

@@ -369,11 +369,7 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
     )
 
 
-_GENAI = {
-    "time to first token": "first",
-    "inter token latency": "each",
-    "request latency": "whole",
-}
+_GENAI = {"time to first token": "first", "inter token latency": "each", "request latency": "whole"}
 
 
 def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:

@@ -271,16 +271,7 @@ MONITOR_HEAD = re.compile(
 _LONGEST_LINE = 400  # characters; a real one has half
 # The columns of tables with one reading a row, by the names that tools give them.
 _TIMES = ("_time", "timestampus", "timestamp_us", "timestamp_ms", "timestamp", "datetime", "time")
-_NAMES = (
-    "_field",
-    "field",
-    "metricname",
-    "metric_name",
-    "metric",
-    "attribute_path",
-    "key",
-    "name",
-)
+_NAMES = ("_field", "field", "metricname", "metric_name", "metric", "attribute_path", "key", "name")
 _VALUES = ("_value", "value", "values", "metricvalue", "metric_value", "float_value")
 _OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
 _LABELLED = re.compile(r"(?P<name>[^{}]*)\{(?P<labels>[^{}]*=\s*\"[^{}]*)\}")

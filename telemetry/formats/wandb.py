@@ -178,9 +178,7 @@ def _host(wide: _Columns, t_s: NDArray[np.float64]) -> pd.DataFrame | None:
     return frame if len(frame) else None
 
 
-def _ram(
-    wide: _Columns,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _ram(wide: _Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return host memory in use and in all, GiB: from what is available and the share in use."""
     share = _ending(wide, "memory_percent", "system.memory")
     available = _ending(wide, "proc.memory.availableMB")
@@ -280,11 +278,7 @@ def _chart_rows(
             readings[column[1] or "", int(column[2])].setdefault(column[3], cells[name])
     for (run, index), of_gpu in sorted(readings.items()):
         yield DeviceRow(
-            cells=of_gpu,
-            index=index,
-            time=time,
-            host=run if several else None,
-            job=run or None,
+            cells=of_gpu, index=index, time=time, host=run if several else None, job=run or None
         )
 
 

@@ -12,14 +12,7 @@ _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _SMI_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+$")
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
-_FORMS = (
-    _SMI_MILLIS,
-    _SMI_SECONDS,
-    _DATE_COMMAND,
-    "ISO8601",
-    "%Y%m%d_%H%M%S",
-    "%Y%m%d-%H%M%S",
-)
+_FORMS = (_SMI_MILLIS, _SMI_SECONDS, _DATE_COMMAND, "ISO8601", "%Y%m%d_%H%M%S", "%Y%m%d-%H%M%S")
 # 03-11-2026 (tegrastats), 11.03.2026, 3/11/2026 3:13:16 PM.
 _NUMERIC = re.compile(
     r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})[ T,]+(\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?)\s*([AP]M)?",

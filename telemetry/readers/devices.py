@@ -95,14 +95,7 @@ def device_recording(
     if any(row.time for row in rows):
         times = clock.parse(column(row.time or "" for row in rows), hints.zone)
     sheet = pd.DataFrame({**who, **readings(columns, builder)})
-    return table_recording(
-        builder,
-        sheet,
-        column(row.key for row in rows),
-        times,
-        hints,
-        **more,
-    )
+    return table_recording(builder, sheet, column(row.key for row in rows), times, hints, **more)
 
 
 def readings(

@@ -381,8 +381,10 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     if bought is not None and bought.usd_per_month < best.usd:
         say(_token_text("tokens-buy", lang, answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
-    code = "answer-batch" if batch else "answer"
+    code = "answer-batch" if batch else "answer-tight" if best.tight else "answer"
     say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    if why := next((option.tight for option in answer.options if option.tight), None):
+        say(_text("tight", lang, why=why))
     if best.odds_fraction is not None:
         say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", lang, best))
     risky = min(answer.options, key=lambda option: option.usd)

@@ -475,6 +475,19 @@ def test_what_cannot_be_planned_is_refused(
     refused(call("serve", "plan", "--rate", "20", *more, *DAY), *words)
 
 
+def test_a_prompt_that_uses_up_the_target_by_itself_is_nothing_to_rent(call: Call) -> None:
+    """A chat's p99 prompt is 3.5 times the mean: 42,000 tokens, nearly 3 s on eight H100."""
+    asked = ("--rate", "2", "--prompt", "12000", "--answer", "250", "--ttft-p99")
+    shape = ("--tpot-p99", "60ms", "--gpu", "H100-SXM-80GB", *DAY)
+    model = ("--model", "meta-llama/Llama-3.1-70B-Instruct")
+    tight = " ".join(call("serve", "plan", *model, *asked, "3s", *shape).out.split())
+    assert "Nothing to rent yet" in tight
+    assert "Rent " not in tight
+    assert "p99 prompt (41,864 tokens by --shape chat) takes 2,851 ms by itself" in tight
+    assert "raise that target" in tight
+    assert "Nothing to rent" not in call("serve", "plan", *model, *asked, "5s", *shape).out
+
+
 def test_a_unit_must_be_written(call: Call) -> None:
     """500 is neither seconds nor milliseconds."""
     refused(call("serve", "plan", *LLAMA, "--rate", "20", "--ttft-p99", "500"), "ms or s")
