@@ -265,8 +265,8 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
         sound_usd = min((o.usd for o in options if not o.is_risky), default=lower_bound)
         dear = number >= _SIMULATED and lower_bound > sound_usd and len(options) >= _FEWEST_OPTIONS
-        most = _MOST_WHILE_TIGHT if all(option.tight for option in options) else _MOST_SIMULATED
-        if dear or (options and number >= most):
+        is_tight = all(option.tight for option in options)
+        if dear or (options and number >= (_MOST_WHILE_TIGHT if is_tight else _MOST_SIMULATED)):
             break
         limit = copy_limit(copy, question.traffic, question.targets)
         if limit.rate <= 0.0:
