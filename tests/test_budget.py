@@ -25,8 +25,8 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_241,
-    "files": 448,
+    "lines of code": 69_236,
+    "files": 447,
     "modules with one importer": 64,
     "public classes": 655,
     "document classes": 13,

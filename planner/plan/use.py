@@ -20,7 +20,8 @@ class JobUse:
     """What one job's bill is for, exact: dollars of the period, and GPU hours.
 
     Attributes:
-        gpus: that it holds, and its part of those of its machine that nobody holds.
+        gpus: that it holds, in parts where it shares them, and its part of those of its machine
+            that nobody holds.
         gpu_hours: that it holds them.
         free_gpu_hours: its part of the machine's GPUs and hours that nobody holds.
         busy_fraction: of the held hours; None where nobody measured it.
@@ -55,9 +56,11 @@ class JobUse:
 def job_use(job: JobDraft) -> JobUse:
     """Return what a job's bill of today is for."""
     count, hours = job.profile.hardware.gpu_count or 0, job.baseline.hours.mid
-    gpus = count * job.work.replicas * part_measured(job.profile)
     of_gpus, of_hours = _own_parts(job)
+    crowd, of_gpus = max(1.0, of_gpus), min(1.0, of_gpus)  # jobs on each GPU, where there are more
+    gpus = count * job.work.replicas * part_measured(job.profile) / crowd
     busy, part = job.profile.paid_busy_fraction, of_gpus * of_hours
+    busy = None if busy is None else min(1.0, busy * crowd)
     lines = job.baseline.quote.lines if job.baseline.quote else ()
     data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
     machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)
@@ -77,12 +80,15 @@ def job_use(job: JobDraft) -> JobUse:
 
 
 def _own_parts(job: JobDraft) -> tuple[float, float]:
-    """Return the parts of a job's machine bill that are of its own GPUs and hours, at most 1."""
+    """Return the parts of a job's machine bill that are of its own GPUs and hours.
+
+    The first is above 1 where jobs hold more GPUs together than the machine has: the jobs on each.
+    """
     tenancy, offer = job.baseline.tenancy, job.baseline.offer
     if tenancy is None or offer is None or not tenancy.beside:
         return 1.0, 1.0
     hours = job.baseline.hours.mid
-    return min(1.0, tenancy.of / tenancy.parts / offer.gpu_count), (
+    return tenancy.of / tenancy.parts / offer.gpu_count, (
         hours / max(hours, tenancy.hours) if hours else 0.0
     )
 

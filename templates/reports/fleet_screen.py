@@ -112,6 +112,8 @@ def _fleet_title(plan: Plan, gpus: int, groups: Sequence[Alike]) -> str:
     paid = 0 if plan.use is UNSET else round(plan.use.gpus)
     if paid > gpus:
         return _("{n} jobs on {gpus} of {paid} GPUs", n=len(plan.jobs), gpus=gpus, paid=paid)
+    if gpus == 1:
+        return _("{n} jobs on 1 GPU", n=len(plan.jobs))
     return _("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=gpus)
 
 

@@ -25,10 +25,13 @@ ONE = sold("one", "2.50", gpu_count=1)
 HALF_USED = {"util.kernel_time": 0.2, "mem.used_gib": Statistics(max=8.0)}
 
 
-def pod(name: str, offer: Any = EIGHT, machine: str | None = "node", **fields: Any) -> Profile:
+def pod(
+    name: str, offer: Any = EIGHT, machine: str | None = "node", busy: float = 0.2, **fields: Any
+) -> Profile:
     """A serving job that holds one GPU of a machine."""
     gpu = {"gpu": offer.gpu, "gpu_count": 1, "kind": "inference_online"}
-    one = running(a_profile(HALF_USED, name=name, **gpu | fields), offer)
+    used = {**HALF_USED, "util.kernel_time": busy}
+    one = running(a_profile(used, name=name, **gpu | fields), offer)
     return replace(one, hardware=replace(one.hardware, machine=machine))
 
 
@@ -46,6 +49,15 @@ def test_eight_pods_of_one_node_are_one_bill() -> None:
     assert found.fleet is not None
     assert found.fleet.gpus_before == 8
     assert cents(found.recommended.before) == Decimal("11008.00")
+
+
+def test_services_on_a_gpu_make_it_as_busy_as_all_of_them() -> None:
+    """12 + 20 + 8 % on one GPU: 1 GPU is 40 % busy, and 60 % of $500 is idle, not 87 %."""
+    found = to_plan(plan(*(pod(f"at-{b}", ONE, busy=b) for b in (0.12, 0.2, 0.08)), offers=(ONE,)))
+    use = found.use
+    assert use
+    assert (use.gpus, use.busy_fraction) == (1, pytest.approx(0.4))
+    assert (use.idle_usd, use.work_usd) == (Decimal("300.00"), Decimal("200.00"))
 
 
 @pytest.mark.parametrize(("held", "bears"), [(1, "200.00"), (3, "600.00"), (8, "1600.00")])
