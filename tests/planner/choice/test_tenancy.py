@@ -52,12 +52,12 @@ def test_eight_pods_of_one_node_are_one_bill() -> None:
 
 
 def test_services_on_a_gpu_make_it_as_busy_as_all_of_them() -> None:
-    """12 + 20 + 8 % on one GPU: 1 GPU is 40 % busy, and 60 % of $500 is idle, not 87 %."""
+    """12 + 20 + 8 % on one GPU: 1 GPU is 40 % busy, and $150 of $250 are idle, not $217."""
     found = to_plan(plan(*(pod(f"at-{b}", ONE, busy=b) for b in (0.12, 0.2, 0.08)), offers=(ONE,)))
     use = found.use
     assert use
     assert (use.gpus, use.busy_fraction) == (1, pytest.approx(0.4))
-    assert (use.idle_usd, use.work_usd) == (Decimal("300.00"), Decimal("200.00"))
+    assert (use.idle_usd, use.work_usd) == (Decimal("150.00"), Decimal("100.00"))
 
 
 @pytest.mark.parametrize(("held", "bears"), [(1, "200.00"), (3, "600.00"), (8, "1600.00")])
