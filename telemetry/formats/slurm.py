@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.profiling.machines import MACHINE
 from telemetry.readers import clock
 from telemetry.readers.column_names import cells_of
@@ -75,6 +76,7 @@ class _Job:
     gpus: int
     model: str | None
     labels: JobLabels
+    state: str
     host: str
     jobstats: "_Jobstats | None"
     steps: list[_Row] = field(default_factory=list)
@@ -103,10 +105,7 @@ def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _named(cells: dict[str, str]) -> dict[str, str]:
     """Return a row with the older names of its columns beside the newer ones."""
     named = {name.strip().lower(): cell for name, cell in cells.items()}
-    for newer, older in _OLDER.items():
-        if newer not in named and older in named:
-            named[newer] = named[older]
-    return named
+    return {newer: named[older] for newer, older in _OLDER.items() if older in named} | named
 
 
 def _recording(
@@ -134,8 +133,9 @@ def _recording(
         samples += readings
         gpus += devices
         unwatched += [] if readings else [job]
-        if readings:
-            labels[job.name] = job.labels
+        labels[job.name] = job.labels
+    if states := _early_ends(jobs):
+        builder.notes.append(Message("read.early-ends", states=states))
     builder.notes[:] = dict.fromkeys(builder.notes)
     if not samples:
         reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
@@ -148,6 +148,16 @@ def _recording(
     return builder.recording(
         pd.DataFrame(samples), tuple(gpus), labels=labels, local_time=local_time
     )
+
+
+def _early_ends(jobs: Sequence[_Job]) -> str:
+    """Return how many jobs ended before they were done, and their GPU hours; "" for none."""
+    hours = defaultdict[str, list[float]](list)
+    for job in jobs:
+        if job.state in _EARLY:
+            hours[job.state].append(job.gpus * job.length_s / 3600)
+    ends = sorted(hours.items(), key=lambda end: -sum(end[1]))
+    return ", ".join(f"{len(h):,} {state} ({sum(h):,.0f} GPU h)" for state, h in ends)
 
 
 def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> str:
@@ -213,6 +223,7 @@ def _job(
             ended=_EARLY.get(state),
             is_complete=state == "COMPLETED" or state in _EARLY,
         ),
+        state=state,
         host=node if is_one_node else f"{MACHINE}of {number}",
         jobstats=_decoded(row.get("admincomment") or ""),
         steps=[row],

@@ -22,6 +22,7 @@ from templates.reports.job_screen import (
     exactly,
     gpus_of,
     next_command,
+    note_of,
     plan_argument,
     saved_words,
     with_plan,
@@ -84,6 +85,9 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
 
 def _fleet_doubts(plan: Plan) -> Iterator[Line]:
     """Yield the number of jobs of which too little was read, and of recordings in doubt."""
+    notes = {note: None for _job, note in map(note_of, plan.warnings)}
+    for note in (note for note in notes if note and note.code == "read.early-ends"):
+        yield Line(label=_("Ended"), text=translate_text(note))
     fleet = plan.fleet
     unread = Message("share.too-little-read")
     if n := sum(job.detail == unread for job in fleet.unmoved) if fleet else 0:

@@ -225,13 +225,13 @@ _FIRST = frozenset(
 def doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
     """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
     for warning in plan.warnings:
-        job, note = _what_is_noted(warning)
+        job, note = note_of(warning)
         if note is not None and note.code in _FIRST and name in {None, job}:
             text = translate_text(note if name else warning)
             yield text.removeprefix(f"{name}{_(': ')}")
 
 
-def _what_is_noted(warning: str) -> tuple[str, Message | None]:
+def note_of(warning: str) -> tuple[str, Message | None]:
     """Return the job that a warning is about and the note itself; None where it has no code."""
     job, note = "", warning
     while isinstance(note, Message) and note.code == "note.about":
@@ -244,7 +244,7 @@ def _what_is_noted(warning: str) -> tuple[str, Message | None]:
 def _job_died(job: JobPlan, plan: Plan) -> tuple[str, str, Decimal | None] | None:
     """Return why the job left its GPU, as code and in words, and what nothing running costs."""
     for warning in plan.warnings:
-        name, note = _what_is_noted(warning)
+        name, note = note_of(warning)
         if note is None or name != job.name or note.code not in _DIED:
             continue
         paid = job.baseline.cost.total

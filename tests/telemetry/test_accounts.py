@@ -110,6 +110,19 @@ def test_a_job_that_is_over_is_one_run(
     assert hours == (runs and pytest.approx(1.0, rel=0.01))
 
 
+def test_runs_that_did_not_complete_are_counted_with_their_gpu_hours(tmp_path: Path) -> None:
+    """Two of 2 GPUs for 36 h that ran out of time, one of 1 h that ran out of memory."""
+    ends = (("TIMEOUT", "1-12:00:00"), ("OUT_OF_MEMORY", "01:00:00"), ("COMPLETED", "02:00:00"))
+    rows = [
+        f"{n}|j|{state}|2026-07-0{n}T12:00:00|{length}|{HELD}|{USED}"
+        for n, (state, length) in enumerate((ends[0], *ends), start=1)
+    ]
+    head = "JobID|JobName|State|Start|Elapsed|AllocTRES|TRESUsageInTot"
+    notes = _written(tmp_path, "\n".join([head, *rows]))["j-1"].provenance.notes
+    said = "not completed: 2 TIMEOUT (144 GPU h), 1 OUT_OF_MEMORY (2 GPU h)"
+    assert sum(said in str(note) for note in notes) == 1
+
+
 def test_a_cut_line_of_an_account_is_no_job(tmp_path: Path) -> None:
     """A last line that ends before the job's number, and odd line ends, cost that line alone."""
     columns = {
