@@ -211,7 +211,10 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
         broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
         texts.append(
-            _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
+            _(
+                "It costs more, but keeps the limit that today's machine breaks: {limits}.",
+                limits=broken,
+            )
         )
     return texts
 
