@@ -106,6 +106,7 @@ class Provider:
         address: of its API, an https address; empty: it has none.
         endpoint: variable that replaces that address.
         is_named: whether sentences name it as asked where the journal has no open run there.
+        joins_plainly: whether its fast network has to be set up by the user.
         not_in_total: parts of a bill that a preview cannot know, in a sentence; empty: none.
     """
 
@@ -121,6 +122,7 @@ class Provider:
     page: str = ""
     variables: tuple[Variable, ...] = ()
     asked_with: tuple[str, ...] = ()
+    joins_plainly: bool = False
     not_in_total: str = ""
     pools_of: str = ""
     is_used: Callable[[Mapping[str, str], Path], bool] = field(default=lambda *_: True, repr=False)

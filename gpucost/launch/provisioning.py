@@ -274,7 +274,7 @@ def _network_told(spec: LaunchSpec) -> Iterator[str]:
     if spec.pool is not None:
         yield from pool_told(spec, spec.pool)
         return
-    if spec.provider == "aws" and spec.most_machines > 1:
+    if CLOUDS[spec.provider].joins_plainly and spec.most_machines > 1:
         yield Message("launch.plain-network")
     if spec.ssh_from == CALLER:
         yield Message("launch.ssh-from-here")

@@ -49,7 +49,7 @@ from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
-SCALE_DOWN = "scale-down"
+SCALE_DOWN, _FAST_NETWORK = "scale-down", "fast-network"
 _SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
@@ -281,9 +281,16 @@ def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
 
 
 def _layout(size: OnSale, context: JobContext) -> Layout:
-    """Return the layout on machines; those of today's size have its cores, network and slice."""
+    """Return the layout on machines; those of today's size have its cores, network and slice.
+
+    Where a job does not use the fast network that it has, it does not use another's either.
+    """
     layout, count = size.layout, size.machines
     if not size.today:
+        reached = context.profile.hardware.network_gbps
+        is_off = ACTIONS[_FAST_NETWORK].is_proved(context.signals)
+        if count > 1 and reached is not None and is_off:
+            return replace(layout, network_gbps=min(reached, layout.network_gbps or math.inf))
         return layout
     if (network := context.profile.hardware.network_gbps) is not None:
         layout = replace(layout, network_gbps=network)

@@ -42,5 +42,6 @@ PROVIDER = Provider(
         ),
     ),
     asked_with=("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    joins_plainly=True,
     not_in_total="the root volume, whose size the image sets, and traffic are not in the total",
 )
