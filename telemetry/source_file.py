@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +20,10 @@ from telemetry.formats.stored_runs import (
 from telemetry.profiling.fill import fill
 from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
 from telemetry.recording.recording import Recording, RunSettings
+from telemetry.serving_metrics import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from planner.profile.model import Profile
     from telemetry.profiling.same_gpus import FileReadings
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 # A log of this size or more on disk is read in blocks.
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
+_START = re.compile(r"^process_start_time_seconds\S* (\S+)", re.MULTILINE)
 _PACKED = b"\x1f\x8b"
 _TRACKERS = ("wandb", "tensorboard", "mlflow", "wide-csv")  # what keeps a run's settings beside it
 _IN_BLOCKS = frozenset(("nvidia-smi-csv", "prometheus-text"))  # formats that are read so
@@ -150,6 +153,23 @@ class TelemetryFile:
             local=recording.local_time and self.hints.tz is None,
             is_run=is_run_folder(self.path) or recording.observed is not None,
         )
+
+    def server_counts(self) -> tuple[Hashable, list[float]]:
+        """Return what tells a server of models from others, None of no page of it; its counters."""
+        file = self.open()
+        if file.format is None or file.format.name != "prometheus-text":
+            return None, []
+        text = file.payload.text
+        series = page_of(text).counts.items()
+        counts = {(key, own): value for key, values in series for own, value in values.items()}
+        start = _START.search(text)
+        server = (frozenset(counts), start and start[1]) if counts else None
+        return server, [counts[key] for key in sorted(counts)]
+
+    def append(self, parts: Iterable[TelemetryFile]) -> None:
+        """Put the later scrapes of its server after it."""
+        file, pages = self.open(), [part.open().payload.data for part in (self, *parts)]
+        self.source = replace(file, payload=replace(file.payload, data=b"\n".join(pages)))
 
     def in_zone(self, zone: str, ahead_s: float) -> None:
         """Take its times as of a zone, which another file told."""

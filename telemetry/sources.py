@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from operator import itemgetter, le
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -264,7 +267,7 @@ def _groups(
     opened: _Opened, options: FolderReadOptions, problems: list[str]
 ) -> list[list[TelemetryFile]]:
     """Return the files that are read together, those of the same GPUs."""
-    files = sorted(opened.files, key=lambda file: str(file.path))
+    files = [*_by_server(opened.files, options)]
     if len(files) < 2:  # noqa: PLR2004 - nothing to join; what is large is read once
         return [files] if files else []
     from telemetry.profiling.same_gpus import offset, rotation_of, same_gpus, zones_of  # noqa: PLC0415 - pandas
@@ -295,6 +298,26 @@ def _groups(
         options.on_join(Message("join.zone", file=str(file.path), other=reference, zone=zone))
     groups = same_gpus([readings[index] for index in places])
     return [[files[places[index]] for index in group] for group in groups]
+
+
+def _by_server(
+    files: Sequence[TelemetryFile], options: FolderReadOptions
+) -> Iterator[TelemetryFile]:
+    """Yield the files by path, but scrapes of one server as one, in the order of its counters."""
+    scrapes: dict[object, list[tuple[list[float], TelemetryFile]]] = defaultdict(list)
+    for file in sorted(files, key=lambda file: str(file.path)):
+        server, counts = file.server_counts() if len(files) > 1 else (None, [])
+        scrapes[server or id(file)].append((counts, file))
+    for group in scrapes.values():
+        group.sort(key=itemgetter(0))
+        members = [file for _, file in group]
+        pairs = [*pairwise(counts for counts, _ in group)]
+        if pairs and all(a < b and all(map(le, a, b)) for a, b in pairs):
+            members[0].append(members[1:])
+            names = _first([str(file.path) for file in members])
+            options.on_join(Message("join.scrapes", files=names))
+            members = members[:1]
+        yield from members
 
 
 def _unfinished(

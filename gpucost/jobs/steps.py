@@ -466,13 +466,7 @@ STEPS = (
         send=_send_data,
         script=_data,
     ),
-    JobStep(
-        name="code",
-        title="bring the code",
-        summary=_code_told,
-        send=_send_code,
-        script=_code,
-    ),
+    JobStep(name="code", title="bring the code", summary=_code_told, send=_send_code, script=_code),
     JobStep(
         name="environment",
         title="make the environment",

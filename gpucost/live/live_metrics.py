@@ -368,10 +368,7 @@ def _rule(name: str) -> tuple[str, str]:
         how = "min_over_time"
     elif target in _LAST or target.startswith("counter.") or holds is None:
         how = "last_over_time"
-    return (
-        f"      - record: gpucost:{metric}:{STEP}",
-        f"        expr: {how}({metric}[{STEP}])",
-    )
+    return (f"      - record: gpucost:{metric}:{STEP}", f"        expr: {how}({metric}[{STEP}])")
 
 
 _HOUR_S, _STEP_S = 3600, 60

@@ -136,12 +136,7 @@ def _feeds(request: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ..
     return tuple(feed for feed in FEEDS.values() if not feed.asked_only)
 
 
-def _take(
-    results: Iterable[SourceResult],
-    outcome: _Outcome,
-    *,
-    named: bool = False,
-) -> None:
+def _take(results: Iterable[SourceResult], outcome: _Outcome, *, named: bool = False) -> None:
     """Keep what came, source by source."""
     for result in results:
         if result.failure is not None:

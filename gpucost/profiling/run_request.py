@@ -80,11 +80,7 @@ def _experiment() -> dict[str, object]:
 
 
 def check(
-    argv: tuple[str, ...],
-    sources: tuple[str | None, ...],
-    target: str,
-    *,
-    find_batch: bool,
+    argv: tuple[str, ...], sources: tuple[str | None, ...], target: str, *, find_batch: bool
 ) -> None:
     """Refuse a call that cannot be, with every reason at once.
 

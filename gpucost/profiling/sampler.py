@@ -166,10 +166,7 @@ class _Sampler:
         if self._task.view:
             parent = os.getppid()
             self._view = _LiveView(
-                self._snapshot,
-                self._verdict,
-                lambda: in_foreground(parent),
-                color=self._task.color,
+                self._snapshot, self._verdict, lambda: in_foreground(parent), color=self._task.color
             )
         try:
             recorder.record(self._ended, self._task.duration_s, self._draw)

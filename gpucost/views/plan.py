@@ -38,11 +38,7 @@ _MOST_LINES = 14
 
 
 def print_plan(
-    plan: Plan,
-    output: Output,
-    read_from: str = "",
-    *,
-    all_options: bool = False,
+    plan: Plan, output: Output, read_from: str = "", *, all_options: bool = False
 ) -> None:
     """Print a plan, made now or read back: one screen, or all of it.
 

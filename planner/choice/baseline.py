@@ -372,15 +372,21 @@ def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) ->
     a GPU may hold a part of its model, or where its copies are counted otherwise. Copies on the
     GPUs of one machine are one job, whose GPUs work apart.
     """
-    job, hardware, work = profile.job, profile.hardware, profile.work
+    job, work = profile.job, profile.work
     weights = SIGNALS["weights.of_gpu"].read(profile) if job.parameters else 0.0
     is_cut = job.splits_the_model or not isinstance(weights, float) or weights > USABLE
     if not job.kind.answers or is_cut:
         return profile
     try:
-        offer, _, _ = find_today(profile, catalog, requirements)
+        offer, assumed, _ = find_today(profile, catalog, requirements)
     except InputError:
         return profile  # planning it says what is wrong
+    if offer is not None and not assumed and profile.hardware.gpu is None:
+        count = profile.hardware.gpu_count or len(profile.gpus) or max(1, round(offer.gpu_count))
+        profile = replace(
+            profile, hardware=replace(profile.hardware, gpu=offer.gpu, gpu_count=count)
+        )
+    hardware = profile.hardware
     gpus, machines = profile.gpu_count, _machines(profile, offer)
     copies = job.replicas.now if job.replicas else None if job.serving else gpus
     if machines == 1 and job.replicas and job.parallelism and copies == gpus:

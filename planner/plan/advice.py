@@ -30,6 +30,7 @@ from planner.plan.bill import CostRange, offer_on, that_start
 from planner.plan.job import Now, Proof
 from planner.plan.option import STAY
 from planner.profile.kinds import JobKind
+from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
 from planner.signals.thresholds import LEFT_ON
@@ -137,6 +138,9 @@ def _too_slow(context: JobContext) -> Now | None:
     measured mean, neither a faster one nor a smaller model helps. None where neither is shown.
     """
     job, load, cost = context.profile.job, context.load, context.baseline.cost
+    if (queue := overload(context.profile)) and cost is not None:
+        copies = context.work.replicas
+        return _more_copies(copies + 1, Message("first.overloaded", queue=queue), cost, context)
     target_ms, mean_ms = job.latency_slo_ms, job.latency_ms.mean if job.latency_ms else None
     missed = any(broken.reason == "latency" for broken in context.baseline.broken)
     if not (missed and load and target_ms and job.requests_per_s) or context.work.service:
@@ -150,12 +154,17 @@ def _too_slow(context: JobContext) -> Now | None:
     if service_ms >= target_ms or cost is None:
         return None
     needed = math.ceil(copies * load / (1.0 - service_ms / target_ms))
-    usd_more = cents(cost * (copies - needed) / copies)
-    saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
-    step = _step((_MORE,), f"gpucost explain {_MORE}", saves, ACTIONS[_MORE].effort_hours, context)
     share = copies * load / needed
     mean_s = service_ms / (1.0 - share) / 1000.0
     text = Message("first.more-copies", n=needed, today=copies, share=share, s=mean_s)
+    return _more_copies(needed, text, cost, context)
+
+
+def _more_copies(needed: int, text: str, cost: Decimal, context: JobContext) -> Now:
+    """Return the step to so many copies, and what they cost more than today's."""
+    usd_more = cents(cost * (context.work.replicas - needed) / context.work.replicas)
+    saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
+    step = _step((_MORE,), f"gpucost explain {_MORE}", saves, ACTIONS[_MORE].effort_hours, context)
     return msgspec.structs.replace(step, what=text)
 
 

@@ -10,7 +10,7 @@ from planner.profile.model import Profile
 from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
 from planner.serving.load import Target, copies_for, saturated_rate, served
-from planner.serving.measured_service import MeasuredService, measured_service
+from planner.serving.measured_service import MeasuredService, measured_service, overload
 from planner.serving.search import Layout, Question, copy_of, usd_per_million
 from planner.serving.server import Server, runs_in
 from planner.serving.traffic import Traffic
@@ -83,7 +83,7 @@ class CopiesAnswer(Struct, frozen=True, kw_only=True):
         targets: that are kept.
         usd_per_month_now: of 730 hours; None without a price.
         usd_per_month: of the copies that are enough; None without a price.
-        fit: what the run says.
+        fit: what the run says; None of an overloaded copy.
     """
 
     schema: str = "gpucost.serving-copies/v1"
@@ -96,7 +96,7 @@ class CopiesAnswer(Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     usd_per_month_now: Decimal | None
     usd_per_month: Decimal | None
-    fit: ServingFit
+    fit: ServingFit | None
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):
@@ -285,6 +285,21 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
     Raises:
         InputError: the run cannot be believed, or no number of copies keeps the targets.
     """
+    month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
+    if queue := overload(profile):
+        answered = profile.job.requests_per_s or 0.0
+        return CopiesAnswer(
+            copies_now=copies,
+            copies=copies + 1 + spare,
+            spare=spare,
+            rate=rate or answered * copies,
+            copy_rate=answered,
+            stopped_by=queue,
+            targets=tuple(target.words for target in targets),
+            usd_per_month_now=None if month is None else month * copies,
+            usd_per_month=None if month is None else month * (copies + 1 + spare),
+            fit=None,
+        )
     service, fit = fit_run(profile, targets)
     layout, rate = service.layout, rate or service.rate * copies
     limit = service.limit_on(layout)
@@ -296,7 +311,6 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
             "another GPU: gpucost serve plan."
         )
     needed = copies_for(rate, limit.rate) + spare
-    month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
     return CopiesAnswer(
         copies_now=copies,
         copies=needed,

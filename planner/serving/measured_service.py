@@ -98,7 +98,7 @@ def measured_service(
     job, serving = profile.job, profile.job.serving
     if serving is None or not job.kind.answers or not serves_language_model(profile):
         return None
-    if (serving.requests_waiting or 0.0) >= 1.0:
+    if overload(profile):
         return None
     notes: list[str] = []
     token_s = _seconds(serving.token_ms)
@@ -132,6 +132,23 @@ def measured_service(
         measured_over_simulated=ratio,
         unbroken=_unbroken(profile, serving, targets),
     )
+
+
+def overload(profile: Profile) -> str | None:
+    """Return that a language model's server has more requests than it takes; None where not."""
+    serving = profile.job.serving
+    if serving is None or not serving.makes_tokens or (serving.requests_waiting or 0.0) < 1.0:
+        return None
+    waiting, cache, thrown = (
+        figure or 0.0
+        for figure in (
+            serving.requests_waiting,
+            serving.kv_cache_fraction,
+            serving.preemptions_per_s,
+        )
+    )
+    code = "serving.queue-preempts" if thrown else "serving.queue"
+    return Message(code, waiting=waiting, kv=cache, preempted=thrown)
 
 
 def _unbroken(profile: Profile, serving: Serving, targets: Sequence[Target]) -> str | None:

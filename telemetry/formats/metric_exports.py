@@ -310,11 +310,7 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
         elif i != column:
             builder.ledger.enter(cell, len(table), read=False)
     return recording_by_job(
-        builder,
-        members,
-        _with_columns(members, hints),
-        clocked=times is not None,
-        **timing(times),
+        builder, members, _with_columns(members, hints), clocked=times is not None, **timing(times)
     )
 
 

@@ -90,10 +90,7 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
             by_target[target] = (rank, name, scale or 1.0)
     slots = tuple(
         SlotColumn(
-            slot=s,
-            column=by_target[s][1],
-            scale=by_target[s][2],
-            step=_STEPS[SLOTS[s].unit],
+            slot=s, column=by_target[s][1], scale=by_target[s][2], step=_STEPS[SLOTS[s].unit]
         )
         for s in SLOTS
         if s in by_target and SLOTS[s].unit in _STEPS

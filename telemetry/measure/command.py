@@ -160,10 +160,7 @@ class Child:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        mask: Collection[int] = (),
+        self, command: Sequence[str], environment: Mapping[str, str], mask: Collection[int] = ()
     ) -> None:
         self.stopped_by: int | None = None
         self.code: int | None = None

@@ -206,11 +206,7 @@ def _active(
 
 
 def _job(
-    merged: Recording,
-    server: Served | None,
-    label: str | None,
-    hints: Hints,
-    doubts: Sequence[str],
+    merged: Recording, server: Served | None, label: str | None, hints: Hints, doubts: Sequence[str]
 ) -> Job:
     """Return the job: what was seen of it goes before what was said."""
     observed = merged.observed or Observed()

@@ -128,10 +128,7 @@ def _of_job(merged: Recording, name: str) -> Recording:
     if free:
         notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")
     return replace(
-        merged,
-        samples=rows,
-        gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys),
-        notes=notes,
+        merged, samples=rows, gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys), notes=notes
     )
 
 

@@ -110,10 +110,7 @@ class Stream:
         """Return the whole source; once, as it is not kept here."""
         self._fill(None)
         return Payload(
-            name=self.name,
-            data=self._take(),
-            sha256=self._hash.hexdigest(),
-            path=self.path,
+            name=self.name, data=self._take(), sha256=self._hash.hexdigest(), path=self.path
         )
 
     def chunks(self) -> Iterator[bytes]:

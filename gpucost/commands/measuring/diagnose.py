@@ -60,11 +60,7 @@ def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> Diagnosis:
     return Diagnosis(
         schema="gpucost.diagnosis/v1",
         jobs=tuple(
-            DiagnosedJob(
-                name=profile.job.name,
-                findings=findings,
-                remedies=_remedies(profile),
-            )
+            DiagnosedJob(name=profile.job.name, findings=findings, remedies=_remedies(profile))
             for profile, findings in judged
         ),
     )

@@ -441,14 +441,16 @@ def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
 
 def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
     more = answer.copies - answer.spare > answer.copies_now
-    sentence = _text("copies-more" if more else "copies", lang, answer)
+    code = "copies-overloaded" if answer.fit is None else "copies-more" if more else "copies"
+    sentence = _text(code, lang, answer)
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
         sentence += " " + _text("copies-usd", lang, month=month, now=now)
     if answer.copies == 1:
         sentence += " " + _text("alone", lang)
     (print_prose if output.format == "table" else output.insist)(sentence)
-    _print_fit(answer.fit, output, lang)
+    if answer.fit is not None:
+        _print_fit(answer.fit, output, lang)
 
 
 def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:

@@ -346,6 +346,27 @@ class Vllm:
         return generate_latest(self.registry).decode()
 
 
+def test_an_overloaded_server_is_given_a_copy(call: Call, write: Write) -> None:
+    """14 wait and the cache is full: two scrapes are one server at $11,942.80, two cost twice."""
+    vllm, names = Vllm(), []
+    for name in ("z-before.prom", "after.prom"):
+        vllm.serve(60)
+        for gauge, value in (("running", 22), ("waiting", 14)):
+            vllm.gauges[f"num_requests_{gauge}"].set(value)
+        vllm.gauges["kv_cache_usage_perc"].set(0.97)
+        names.append(write(name, vllm.page()))
+    ran = call("plan", *names, "--machine", "lambda/gpu_4x_h100_sxm5", "-f", "json", *DAY)
+    (job,) = json.loads(ran.out)["jobs"]
+    assert job["answer"]["now"]["what"].startswith("overloaded: 14 requests wait all the time")
+    assert "add a copy" in job["answer"]["now"]["what"]
+    copies = ("--window", "10m", "--gpu", "H100-SXM-80GB", "--tp", "4", "--price", "16.36")
+    text = " ".join(call("serve", "copies", *names, *copies).out.split())
+    assert text.startswith("overloaded: 14 requests wait all the time and the KV cache is 97% full")
+    assert "2 instead of 1" in text
+    assert "$23,885.60 a month instead of $11,942.80" in text
+    assert "Measure a lower rate" not in text
+
+
 def test_two_scrapes_are_a_run(call: Call, write: Write) -> None:
     """600 requests in ten minutes are one a second of 500 + 300 tokens."""
     vllm = Vllm()
@@ -546,7 +567,7 @@ def test_a_p99_of_few_requests_is_refused(call: Call, write: Write) -> None:
 
 
 def test_scrapes_that_import_has_no_use_for_are_sent_to_serve(call: Call, write: Write) -> None:
-    """`import` of two pages names the command that reads them."""
+    """`import` of two pages of which none is later names the command that reads them."""
     vllm = Vllm()
     vllm.serve(10)
     pages = [write(f"{number}.prom", vllm.page()) for number in range(2)]

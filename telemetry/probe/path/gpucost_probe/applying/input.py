@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 # They make a program's loader anew and pass every setting, also those that the program left alone.
 _COPIERS = ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric")
 # They pass their own arguments' values, so nothing can be told from its default.
-PASSERS = {
-    "transformers": "Transformers passes %s itself: set it in TrainingArguments",
-}
+PASSERS = {"transformers": "Transformers passes %s itself: set it in TrainingArguments"}
 _OURS = ("torch.utils.data", "gpucost_probe")
 _MOST = 4096  # data sets that are remembered
 

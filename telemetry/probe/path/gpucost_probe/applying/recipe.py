@@ -246,11 +246,7 @@ class Turns:
     def _end_block(self) -> None:
         block = self._block or 0
         self._events().write(
-            "block",
-            block=block,
-            on=self._order[block],
-            n=self._n,
-            s=round(self._sum_s, 9),
+            "block", block=block, on=self._order[block], n=self._n, s=round(self._sum_s, 9)
         )
         self._logs.append(math.log(max(self._sum_s, 1e-9) / max(self._n, 1)))
         self._at, self._n, self._sum_s = 0, 0, 0.0

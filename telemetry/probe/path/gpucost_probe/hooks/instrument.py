@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _HOOK, _TOKEN, _VALUE = "_gpucost_hook", "_gpucost_token", "_gpucost_value"
 _MARK = "gpucost: the hook is put here"
 _FEATURES = functools.reduce(
-    lambda flags, name: flags | getattr(features, name).compiler_flag,
-    features.all_feature_names,
-    0,
+    lambda flags, name: flags | getattr(features, name).compiler_flag, features.all_feature_names, 0
 )
 _UNUSUAL = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
