@@ -76,11 +76,7 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
 
 
 def render_fleet(
-    way: str,
-    gpus: tuple[SharedGpu, ...],
-    period: str,
-    ttl_s: int | None,
-    queue: str | None = None,
+    way: str, gpus: tuple[SharedGpu, ...], period: str, ttl_s: int | None, queue: str | None = None
 ) -> str:
     """Return the file that puts the jobs of a fleet on their shared GPUs.
 

@@ -28,10 +28,7 @@ COMMANDS: dict[str, click.Command] = {
 
 
 @click.command(name="mcp", epilog="Example: gpucost mcp --budget 50")
-@options(
-    "budget.mcp root",
-    root={"type": click.Path(path_type=Path, exists=True, file_okay=False)},
-)
+@options("budget.mcp root", root={"type": click.Path(path_type=Path, exists=True, file_okay=False)})
 @common_options
 def command(budget: Decimal | None, root: Path, output: Output) -> None:
     """Give an AI agent tools (Model Context Protocol) until standard input ends.

@@ -393,8 +393,7 @@ def _hours(
     if context.profile.job.kind == "unknown":
         low, high = min(1.0, 1.0 / speed.high), max(1.0, 1.0 / speed.low)
         return _Hours(
-            (Cause("speed", _axis(layout), low, 1.0, high),),
-            Message("hours.kind-unknown"),
+            (Cause("speed", _axis(layout), low, 1.0, high),), Message("hours.kind-unknown")
         )
     return _Hours((), Message("hours.held"))
 

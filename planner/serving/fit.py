@@ -287,19 +287,7 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
     """
     month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
     if queue := overload(profile):
-        answered = profile.job.requests_per_s or 0.0
-        return CopiesAnswer(
-            copies_now=copies,
-            copies=copies + 1 + spare,
-            spare=spare,
-            rate=rate or answered * copies,
-            copy_rate=answered,
-            stopped_by=queue,
-            targets=tuple(target.words for target in targets),
-            usd_per_month_now=None if month is None else month * copies,
-            usd_per_month=None if month is None else month * (copies + 1 + spare),
-            fit=None,
-        )
+        return _of_overload(profile, targets, copies, spare, month, queue)
     service, fit = fit_run(profile, targets)
     layout, rate = service.layout, rate or service.rate * copies
     limit = service.limit_on(layout)
@@ -322,6 +310,30 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
         usd_per_month_now=None if month is None else month * copies,
         usd_per_month=None if month is None else month * needed,
         fit=fit,
+    )
+
+
+def _of_overload(  # noqa: PLR0913, PLR0917 - as `copies_answer`
+    profile: Profile,
+    targets: tuple[Target, ...],
+    copies: int,
+    spare: int,
+    month: Decimal | None,
+    queue: str,
+) -> CopiesAnswer:
+    """Return one copy more: what a copy takes with fewer requests was not measured."""
+    answered, needed = profile.job.requests_per_s or 0.0, copies + 1 + spare
+    return CopiesAnswer(
+        copies_now=copies,
+        copies=needed,
+        spare=spare,
+        rate=answered * copies,
+        copy_rate=answered,
+        stopped_by=queue,
+        targets=tuple(target.words for target in targets),
+        usd_per_month_now=None if month is None else month * copies,
+        usd_per_month=None if month is None else month * needed,
+        fit=None,
     )
 
 

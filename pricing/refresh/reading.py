@@ -198,9 +198,7 @@ class Feed:
     is_signed: bool = False
 
 
-def read_parts(
-    parts: Iterator[tuple[str, Callable[[], PriceReading | None]]],
-) -> FeedReading:
+def read_parts(parts: Iterator[tuple[str, Callable[[], PriceReading | None]]]) -> FeedReading:
     """Read the parts of a feed, each failing alone.
 
     Args:

@@ -235,10 +235,7 @@ def merge(
 
 
 def _missing(
-    reading: PriceReading,
-    passed: Passed,
-    before: Mapping[_Key, Offer],
-    fresh: Mapping[_Key, Offer],
+    reading: PriceReading, passed: Passed, before: Mapping[_Key, Offer], fresh: Mapping[_Key, Offer]
 ) -> Iterator[Offer]:
     """Yield the rows that end what the answer covers and does not name."""
     for key, offer in sorted(before.items()):

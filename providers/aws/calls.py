@@ -115,10 +115,7 @@ one with our tags is a copy that somebody made: it is not looked for.
 
 def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, Json]:
     """Return the tags of a resource, in the form of a create call."""
-    tags_by_key = {
-        "Name": name,
-        **marks.labels(":"),
-    }
+    tags_by_key = {"Name": name, **marks.labels(":")}
     tags = [{"Key": key, "Value": value} for key, value in tags_by_key.items()]
     return {"ResourceType": kind, "Tags": tags}
 
@@ -249,10 +246,7 @@ def _user_data(spec: LaunchSpec, target: Place) -> str:
 
 def _spot(spec: LaunchSpec, target: Place) -> dict[str, Json]:
     """Return spot options: one-time, ended when interrupted, at a price within the run's cap."""
-    options = {
-        "SpotInstanceType": "one-time",
-        "InstanceInterruptionBehavior": "terminate",
-    }
+    options = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
     if target.offer is not None:
         start = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
         max_price = price_within(target.offer, spec.count, spec.most_s, start, spec.max_usd)

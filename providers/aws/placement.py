@@ -14,10 +14,7 @@ _PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 def place_in_network(
-    ec2: AwsClient,
-    subnet: str,
-    target: Place,
-    zones: tuple[str, ...],
+    ec2: AwsClient, subnet: str, target: Place, zones: tuple[str, ...]
 ) -> tuple[Place, tuple[str, ...], str]:
     """Return where machines can be made, as the network allows it.
 

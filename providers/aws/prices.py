@@ -159,11 +159,7 @@ def _on_demand(price_list: AwsClient, region: str) -> dict[str, dict[str, str]]:
             product = json.loads(text)
             name = product["product"]["attributes"].get("instanceType")
             for price in _dollars(product):
-                prices[name] = {
-                    "usd_per_hour": price,
-                    "purchase": "on_demand",
-                    "source": SOURCE,
-                }
+                prices[name] = {"usd_per_hour": price, "purchase": "on_demand", "source": SOURCE}
     return prices
 
 

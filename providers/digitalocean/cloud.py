@@ -35,7 +35,7 @@ github.com/digitalocean/api-v2/issues/202
 """
 
 _FILTERS: dict[str, tuple[dict[str, str], ...]] = {
-    MACHINE: ({"tag_name": BASE_TAG}, {"type": "gpus"}),
+    MACHINE: ({"tag_name": BASE_TAG}, {"type": "gpus"})
 }
 
 

@@ -31,9 +31,7 @@ PROVIDER = Provider(
     cloud="providers.doks.cloud",
     offered=False,
     end=SelfEnd(
-        kind="cluster",
-        reach="every cluster of the account",
-        url="https://api.digitalocean.com",
+        kind="cluster", reach="every cluster of the account", url="https://api.digitalocean.com"
     ),
     page="https://cloud.digitalocean.com/kubernetes",
     pools_of="digitalocean",

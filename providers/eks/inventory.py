@@ -116,10 +116,7 @@ def _listed(
     clients: AwsClients, region: str, kinds: tuple[str, ...], marks_by_run: MarksByRun
 ) -> ListingDraft:
     part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
-    with (
-        part.asking(POOL, region),
-        sdk_errors(f"listing node groups in {region}"),
-    ):
+    with part.asking(POOL, region), sdk_errors(f"listing node groups in {region}"):
         for cluster in clusters(clients.get("eks", region)):
             for group in _groups(clients.get("eks", region), cluster):
                 _take_group(group, region, part)

@@ -18,11 +18,7 @@ from providers.token_api import JsonDocument
 PROVIDER = "lambda"
 FIREWALL, KEY = "firewall", "ssh-key"
 PATHS: Mapping[str, str] = MappingProxyType(
-    {
-        MACHINE: "/instance-operations/launch",
-        FIREWALL: "/firewall-rulesets",
-        KEY: "/ssh-keys",
-    }
+    {MACHINE: "/instance-operations/launch", FIREWALL: "/firewall-rulesets", KEY: "/ssh-keys"}
 )
 """Every kind that launches make, in the order of its removal, and where it is made."""
 

@@ -24,10 +24,7 @@ _STEPS = tuple(step.name for step in STEPS)
 
 @click.command(name="logs", epilog="Example: gpucost logs k3f9xw2m -f")
 @click.argument("run", metavar="ID")
-@options(
-    "follow stage node",
-    stage={"type": click.Choice(_STEPS), "default": JOB},
-)
+@options("follow stage node", stage={"type": click.Choice(_STEPS), "default": JOB})
 @common_options
 def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None:  # noqa: FBT001 - click's flag
     """Print the log of a job, from its machine or, once that has ended, from the local copy.

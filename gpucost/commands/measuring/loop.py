@@ -21,7 +21,7 @@ _FETCHED = ("s3://", "https://", "http://")
 )
 @options(
     "budget.loop folder rounds machine price hours-per-month provider.loop "
-    "region.loop numeric ab.loop no-gpu no-metadata ttl.loop sync data dry-run.loop yes",
+    "region.loop numeric ab.loop no-gpu no-metadata ttl.loop sync data dry-run.loop yes"
 )
 @output_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")

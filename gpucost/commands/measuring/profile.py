@@ -20,7 +20,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 )
 @options(
     "output.profile interval.profile duration.profile gpu-index pid no-gpu metrics "
-    "trace no-metadata name kind precision batch",
+    "trace no-metadata name kind precision batch"
 )
 @common_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")

@@ -96,9 +96,7 @@ def _shown(
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
 @click.argument("paths", nargs=-1, required=True, metavar="INVOICE... [PLAN]")
 @options(
-    "option tz measured bill-rate fx.bill",
-    bill_rate={"callback": _rates},
-    fx={"callback": _shown},
+    "option tz measured bill-rate fx.bill", bill_rate={"callback": _rates}, fx={"callback": _shown}
 )
 @output_options
 @language_options("lang")

@@ -21,8 +21,7 @@ _BUSY = 0.5
 
 
 @click.command(
-    name="compare",
-    epilog="Example: gpucost compare 8xH100 8x1xH100 --provider digitalocean",
+    name="compare", epilog="Example: gpucost compare 8xH100 8x1xH100 --provider digitalocean"
 )
 @click.argument("words_typed", nargs=-1, required=True, metavar="A [vs] B [SOURCE...]")
 @options("provider hours as-of lang")

@@ -164,10 +164,7 @@ _PLAN_EXAMPLE = "gpucost serve plan --model llama-3.1-8b --rate 20 --ttft-p99 50
 
 
 @click.group(
-    name="serve",
-    cls=DefaultGroup,
-    default_for=lambda _: "plan",
-    epilog=f"Example: {_PLAN_EXAMPLE}",
+    name="serve", cls=DefaultGroup, default_for=lambda _: "plan", epilog=f"Example: {_PLAN_EXAMPLE}"
 )
 def command() -> None:
     """Plan servers of language models: which GPU, how many copies, what a token costs."""
