@@ -390,8 +390,8 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     offer = today.offer if choice is None else choice.offer
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
-    if choice is None and today.broken:
-        return None  # nobody binds himself to what does not do
+    if choice is None and (today.broken or today.tenancy):
+        return None  # nobody binds himself to what does not do, or is not all his
     if not may_move(context):
         return None
     hours = (today.hours if choice is None else choice.hours).mid

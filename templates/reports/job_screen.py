@@ -149,7 +149,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
-    if option is None and not ends_machine(job):
+    adds_copies = job.answer.now is not None and job.answer.now.actions == ("more-gpus",)
+    if option is None and not ends_machine(job) and not adds_copies:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
@@ -465,6 +466,8 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
         share = now.saves.mid / today.total
         saved = saved_words(float(share), at_most=is_least)
         figures = (usd_range, saved, *([_work(now, plan)] if now.kind == "try" else []))
+        if share < 0:  # dearer, and done for a limit that is to be kept: nothing is to pay back
+            figures = (usd_range, saved, work_hours(now.effort_hours or 0))
         freed_h = job.baseline.hours.mid * (1 - (now.time_factor or 1))
         if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
             freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
