@@ -25,7 +25,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_233,
+    "lines of code": 69_228,
     "files": 447,
     "modules with one importer": 64,
     "public classes": 655,

@@ -149,11 +149,25 @@ def _line(key: str, value: str | None, example: str) -> str:
 @click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
 @options("provider region hours-per-month engineer-rate.init yes.init force.init")
 @common_options
-def init(*, yes: bool, force: bool, output: Output, **typed: object) -> None:
+def init(
+    *,
+    providers: tuple[str, ...],
+    regions: tuple[str, ...],
+    hours_per_month: Decimal | None,
+    engineer_rate: Decimal | None,
+    yes: bool,
+    force: bool,
+    output: Output,
+) -> None:
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
-    settings = _FirstSettings(**typed)  # type: ignore[arg-type] # click's
+    settings = _FirstSettings(
+        providers=providers,
+        regions=regions,
+        hours_per_month=hours_per_month,
+        engineer_rate=engineer_rate,
+    )
     asking = not yes and sys.stdin.isatty()
     if settings.is_empty and not yes and not asking:
         raise InputError(

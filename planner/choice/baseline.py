@@ -19,7 +19,6 @@ from planner.profile.source import contradiction, named_gpu, shown_memory_gib, s
 from planner.profile.trials import Replicas
 from planner.signals.signals import SIGNALS, worst_latency_ms
 from planner.signals.thresholds import USABLE
-from pricing.billing.lines import BY_TIME
 from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
@@ -323,7 +322,7 @@ def _owed(
     owned = requirements.owned or bool(hardware.owned)
     if bill is None or not (owned or until or reserved):
         return Decimal(0), ()
-    machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+    machines = bill.by_time
     if owned:
         return machines, (Message("note.owned", job=name),)
     if until is None:

@@ -193,8 +193,7 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     hours, today_h, requirements = candidate.work_hours(), context.work.hours_at_work, context.asked
     if not context.work.fixed_work or hours <= today_h:
         return False
-    waits = requirements.accepts_slower or requirements.deadline_h is not None
-    if not waits and hours > requirements.max_slowdown * today_h:
+    if hours > requirements.most_time_factor * today_h:
         return True
     month = context.work.storage_h is not None
     return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)

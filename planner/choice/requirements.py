@@ -1,5 +1,6 @@
 """What the user asks of a plan: the objective, hard limits, and what may be offered."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -331,6 +332,12 @@ class Requirements:
         """Return whether a launch can buy an offer: terms and contracts are bought by hand."""
         bought = offer.purchase in BOUGHT and not offer.contract_only
         return bought and offer.provider in (self.launchable or ())
+
+    @property
+    def most_time_factor(self) -> float:
+        """How much longer work may take than today and be recommended: no limit if so asked."""
+        waits = self.accepts_slower or self.deadline_h is not None
+        return math.inf if waits else self.max_slowdown
 
     @property
     def limits_a_job(self) -> bool:

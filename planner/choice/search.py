@@ -288,10 +288,9 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
     layout, count = size.layout, size.machines
     if not size.today:
         reached = context.profile.hardware.network_gbps
-        is_off = ACTIONS[_FAST_NETWORK].is_proved(context.signals)
-        if count > 1 and reached is not None and is_off:
-            return replace(layout, network_gbps=min(reached, layout.network_gbps or math.inf))
-        return layout
+        if count == 1 or reached is None or not ACTIONS[_FAST_NETWORK].is_proved(context.signals):
+            return layout
+        return replace(layout, network_gbps=min(reached, layout.network_gbps or math.inf))
     if (network := context.profile.hardware.network_gbps) is not None:
         layout = replace(layout, network_gbps=network)
     if (cores := measured_cores(size.offer, context)) is not None:

@@ -34,7 +34,6 @@ from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
 from planner.signals.thresholds import LEFT_ON
-from pricing.billing.lines import BY_TIME
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.message import Message, join
@@ -119,7 +118,7 @@ def _without_gpu(context: JobContext) -> Now | None:
         if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
             price = min(usd(row["usd_per_hour"]) * hours, Decimal(monthly)) * count
             costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
-    machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+    machines = bill.by_time
     _, price, name, vcpus = min(costs, default=(True, machines, "", ""))
     if price >= machines:
         return None
@@ -428,7 +427,7 @@ def close_at_night(context: JobContext, priced: Mapping[str, Saved]) -> str | No
 def _roll_back(option: Option, context: JobContext) -> float | None:
     """Return the hours over today's at which an option costs as much as today's machine."""
     today = context.baseline.cost
-    by_time = sum((line.usd for line in option.quote.lines if line.what in BY_TIME), Decimal(0))
+    by_time = option.quote.by_time
     if today is None or not by_time or today <= option.cost - by_time:
         return None
     ratio = (today - option.cost + by_time) / by_time
@@ -452,8 +451,7 @@ def suggest_experiment(
     The answer is the recommended option, else the one that would be, were it surer: none that
     takes too long at its best (`planner.choice.ranking.takes_too_long`).
     """
-    work, limits = context.work, context.asked
-    longest = math.inf if limits.accepts_slower or limits.deadline_h else limits.max_slowdown
+    work, longest = context.work, context.asked.most_time_factor
     in_time = (o for o in options if work.time_factor(o.hours.low, o.actions) <= longest)
     about = recommended_option(options, recommended) or next(in_time, None)
     if context.asked.owned or context.profile.hardware.owned:

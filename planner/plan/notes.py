@@ -23,7 +23,6 @@ from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.signals import holds_in_advance, memory_need_gib
 from planner.signals.thresholds import USABLE
-from pricing.billing.lines import BY_TIME
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
@@ -203,7 +202,7 @@ def _on_paid_machines(jobs: Iterable[JobDraft]) -> Iterator[Message]:
         paid = next((p for p in free if p.baseline.count >= job.baseline.count), None)
         if paid is not None:
             idle.remove(paid)
-            machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+            machines = bill.by_time
             yield Message(
                 "note.on-paid",
                 name=job.name,

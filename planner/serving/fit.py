@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from planner.profile.model import Profile
 from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
-from planner.serving.load import Target, copies_for, saturated_rate, served
+from planner.serving.load import CopyLimit, Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service, overload
 from planner.serving.search import Layout, Question, copy_of, usd_per_million
 from planner.serving.server import Server, runs_in
@@ -285,56 +285,42 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
     Raises:
         InputError: the run cannot be believed, or no number of copies keeps the targets.
     """
+    fit: ServingFit | None = None
+    if queue := overload(profile):  # what a copy takes of fewer requests was not measured
+        stopped_by, copy_rate = queue, profile.job.requests_per_s or 0.0
+        rate, needed = copy_rate * copies, copies + 1 + spare
+    else:
+        service, fit = fit_run(profile, targets)
+        targets, rate = service.question.targets, rate or service.rate * copies
+        limit = _limit(service, profile.job.name)
+        stopped_by, copy_rate = limit.stopped_by, limit.rate
+        needed = copies_for(rate, copy_rate) + spare
     month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
-    if queue := overload(profile):
-        return _of_overload(profile, targets, copies, spare, month, queue)
-    service, fit = fit_run(profile, targets)
-    layout, rate = service.layout, rate or service.rate * copies
-    limit = service.limit_on(layout)
-    if limit is None or limit.rate <= 0.0:
-        lowest = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
-        reason = limit.stopped_by if limit else "the targets"
-        raise InputError(
-            f"{profile.job.name}: no number of copies keeps {reason}{lowest}. Raise it, or plan "
-            "another GPU: gpucost serve plan."
-        )
-    needed = copies_for(rate, limit.rate) + spare
     return CopiesAnswer(
         copies_now=copies,
         copies=needed,
         spare=spare,
         rate=rate,
-        copy_rate=limit.rate,
-        stopped_by=limit.stopped_by,
-        targets=tuple(target.words for target in service.question.targets),
+        copy_rate=copy_rate,
+        stopped_by=stopped_by,
+        targets=tuple(target.words for target in targets),
         usd_per_month_now=None if month is None else month * copies,
         usd_per_month=None if month is None else month * needed,
         fit=fit,
     )
 
 
-def _of_overload(  # noqa: PLR0913, PLR0917 - as `copies_answer`
-    profile: Profile,
-    targets: tuple[Target, ...],
-    copies: int,
-    spare: int,
-    month: Decimal | None,
-    queue: str,
-) -> CopiesAnswer:
-    """Return one copy more: what a copy takes with fewer requests was not measured."""
-    answered, needed = profile.job.requests_per_s or 0.0, copies + 1 + spare
-    return CopiesAnswer(
-        copies_now=copies,
-        copies=needed,
-        spare=spare,
-        rate=answered * copies,
-        copy_rate=answered,
-        stopped_by=queue,
-        targets=tuple(target.words for target in targets),
-        usd_per_month_now=None if month is None else month * copies,
-        usd_per_month=None if month is None else month * needed,
-        fit=None,
-    )
+def _limit(service: MeasuredService, name: str) -> CopyLimit:
+    """Return what a copy takes at most; an error where no number of copies keeps the targets."""
+    limit = service.limit_on(service.layout)
+    if limit is None or limit.rate <= 0.0:
+        lowest = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
+        reason = limit.stopped_by if limit else "the targets"
+        raise InputError(
+            f"{name}: no number of copies keeps {reason}{lowest}. Raise it, or plan another GPU: "
+            "gpucost serve plan."
+        )
+    return limit
 
 
 def _most_answered(copy: Server, traffic: Traffic) -> float:

@@ -139,16 +139,9 @@ def overload(profile: Profile) -> str | None:
     serving = profile.job.serving
     if serving is None or not serving.makes_tokens or (serving.requests_waiting or 0.0) < 1.0:
         return None
-    waiting, cache, thrown = (
-        figure or 0.0
-        for figure in (
-            serving.requests_waiting,
-            serving.kv_cache_fraction,
-            serving.preemptions_per_s,
-        )
-    )
-    code = "serving.queue-preempts" if thrown else "serving.queue"
-    return Message(code, waiting=waiting, kv=cache, preempted=thrown)
+    waiting, preempted = serving.requests_waiting or 0.0, serving.preemptions_per_s or 0.0
+    code = "serving.queue-preempts" if preempted else "serving.queue"
+    return Message(code, waiting=waiting, kv=serving.kv_cache_fraction or 0.0, preempted=preempted)
 
 
 def _unbroken(profile: Profile, serving: Serving, targets: Sequence[Target]) -> str | None:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from pricing.billing.ancillary import ancillary_charges, boot_disk, kept_data, services
 from pricing.billing.billing_rule import all_rules
-from pricing.billing.lines import KINDS, Charge, QuoteLine, together
+from pricing.billing.lines import BY_TIME, KINDS, Charge, QuoteLine, together
 from pricing.billing.machine_time import Span, bill_machines, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
@@ -61,6 +61,11 @@ class Quote(Struct, frozen=True, kw_only=True, dict=True):
     def at_least(self) -> bool:
         """Whether something that was asked for has no known price, so that it costs more."""
         return bool(self.unknown)
+
+    @property
+    def by_time(self) -> Decimal:
+        """Sum of the lines that the hourly price of its machines makes."""
+        return sum((line.usd for line in self.lines if line.what in BY_TIME), Decimal(0))
 
     @property
     def total(self) -> Decimal:
