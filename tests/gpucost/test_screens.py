@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.conftest import ROOT
-from tests.gpucost.conftest import Call
+from tests.gpucost.conftest import Call, Write
 from tests.gpucost.profiling.test_profile import GPUCOST
 from tests.gpucost.terminal import Terminal
 
@@ -163,3 +163,24 @@ def _stands(word: str, whole: set[str]) -> bool:
 def _words(text: str) -> list[str]:
     words = RUN.sub("RUN", text.replace("─", "")).split()
     return [word.rstrip(".,;") for word in words if word != "."]
+
+
+def test_a_row_of_a_fleet_keeps_the_name_of_its_job(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 80 columns a long advice is cut, with an ellipsis; the job that it is of is not."""
+    machine = {"provider": "aws", "instance_type": "p5.48xlarge", "region": "us-east-1"}
+    links = {"nodes": 2, "network_gbps": 25, "interconnect": "nvlink"}
+    slow = {
+        "schema": "gpucost.profile/v1",
+        "job": {"name": "fsdp-13b", "kind": "training", "parallelism": "fsdp"},
+        "hardware": {"gpu": "H100 SXM", "gpu_count": 16, **links, **machine},
+        "step": {"count": 400, "mean_s": 1.5, "compute_s": 0.55, "comm_s": 0.9},
+        "gpus": [{"metrics": {"util.kernel_time": 0.98, "mem.used_gib": 66}}],
+        "usage": {"hours_per_month": 100},
+    }
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = call("plan", write("slow.json", slow), EXAMPLE, "-q", *DAY).out
+    rows = [line for line in shown.splitlines() if " -> " in line]
+    assert [row.split()[0] for row in rows] == ["fsdp-13b", "visual-search"], shown
+    assert any(row.endswith("…") for row in rows), shown
