@@ -54,7 +54,7 @@ data-given:
 	@test -d "$(DATA)" || { echo "DATA names no folder: make $(MAKECMDGOALS) DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
 
 prices-backtest: $(VENV)/.dev ## fit how far prices move with age on the bundled history, score it with providers left out
-	$(BIN)/python -m research.price_moves $$(date -u +%F)
+	$(BIN)/python -m research.price_moves_page $$(date -u +%F)
 
 experiments: $(VENV)/.dev ## 10,000 simulated experiments: false proofs, power, coverage, beside simpler rules
 	$(BIN)/python -m research.experiments 10000

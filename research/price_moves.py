@@ -1,7 +1,5 @@
 """How far prices move with age: the fit of pricing/data/price_moves.csv, and its backtest.
 
-    python -m research.price_moves FIT_DAY
-
 Readings are the bundled price history and the dated rows of the catalog; what price lists of third
 parties print as medians is left out. Between two readings of one price that differ the change is
 taken to lie in the middle; gaps of over 250 days are left out. One pair counts for each week.
@@ -10,30 +8,17 @@ prices are known. What a choice by these prices costs later: research/price_choi
 """
 
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from statistics import mean
 
-from pricing.catalog.offer import bundled_offers
-from pricing.catalog.price_age import (
-    Key,
-    SeenPrice,
-    Sellers,
-    bundled_history,
-    by_price,
-    read_from,
-    sellers_of,
-)
+from pricing.catalog.offer import bundled_offers, read_from
+from pricing.catalog.price_age import Key, SeenPrice, Sellers, bundled_history, by_price, sellers_of
 
-ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "pricing/data/price_moves.csv"
-PAGE = ROOT / "research/price_moves.md"
 HORIZONS = (30, 90, 180)
 LEVELS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995)
 """Upper quantiles that are tried; the lower one is as far from 0. Beyond them lie the extremes."""
@@ -248,16 +233,3 @@ def share_moved(many: Sequence[Ratio]) -> float:
     for one in many:
         shares[one.provider].append(abs(one.factor - 1.0) > SAME)
     return mean(mean(moves) for moves in shares.values())
-
-
-def main(day: str) -> None:
-    """Fit, score, and write the table and the page."""
-    from research.price_moves_page import page, table  # noqa: PLC0415 - it imports this module
-
-    moves = measure()
-    TABLE.write_text(table(moves, day), encoding="utf-8")
-    PAGE.write_text(page(moves, day), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,14 +1,22 @@
-"""Prints how far prices move with age: the table that ships, and the page with its scores."""
+"""Fits how far prices move with age: writes the table that ships, and the page with its scores.
+
+python -m research.price_moves_page FIT_DAY
+"""
 
 import csv
 import io
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import mean, median
 
 from research.price_choices import Rules, all_decisions, regrets
-from research.price_moves import HORIZONS, KINDS, SAME, Moves, covered, level, share_moved
+from research.price_moves import HORIZONS, KINDS, SAME, Moves, covered, level, measure, share_moved
 
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "pricing/data/price_moves.csv"
+PAGE = ROOT / "research/price_moves.md"
 _FEW = 2
 _COLUMNS = "sellers days low high moved pairs providers as_of confidence source"
 
@@ -108,3 +116,14 @@ def _chosen(moves: Moves) -> Iterator[str]:
                 f"| {days} | {len(many)} | {name} | {median(many):.1%} | {mean(many):.1%} "
                 f"| {ninety:.1%} | {none:.0%} |"
             )
+
+
+def main(day: str) -> None:
+    """Fit, score, and write the table and the page."""
+    moves = measure()
+    TABLE.write_text(table(moves, day), encoding="utf-8")
+    PAGE.write_text(page(moves, day), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -144,7 +144,7 @@ def _reason(error: OSError) -> str:
 
 
 @dataclass(slots=True)
-class Belonging:
+class _Belonging:
     """Which files of a folder are parts of the profiles in it, and no jobs of their own."""
 
     _series: dict[Path, Path] = field(default_factory=dict)
@@ -266,7 +266,7 @@ def _recognize(listing: FolderListing, hints: Hints) -> tuple[list[FileProfile],
     """
     ready: list[FileProfile] = []
     remaining: list[tuple[Path, Hints | str]] = []
-    belonging = Belonging()
+    belonging = _Belonging()
     for path in listing.files:
         try:
             content = profiles_or_format(str(path), hints)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # Raised once, on 2026-11-27, for what the product learned to do: serving, joined inputs, compare,
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
-# counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
+# counted with the words of both lists, ours and the reviewers', since 2026-11-29. One importer was
+# raised by one on that day, when the last circles of imports were cut.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_228,
+    "lines of code": 69_226,
     "files": 447,
-    "modules with one importer": 64,
-    "public classes": 655,
+    "modules with one importer": 65,
+    "modules in a circle of imports": 0,
+    "public classes": 643,
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
     "vague names": 181,
@@ -110,11 +113,38 @@ def one_importer() -> list[str]:
     return sorted(name for name, users in importers.items() if len(users) == 1)
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+def in_circles() -> set[str]:
+    """Modules that import each other, for types alone or within a function, too."""
+    names = {module.name for module in modules()}
+    imports = {
+        module.name: {
+            target
+            for imported in _imported(module.tree, module.name)
+            if (target := next((name for name in imported if name in names), module.name))
+            != module.name
+        }
+        for module in modules()
+    }
+    circles: set[str] = set()
+    while True:
+        try:
+            TopologicalSorter(imports).prepare()
+        except CycleError as error:
+            circles |= set(error.args[1])
+            for name in set(error.args[1]):
+                del imports[name]
+        else:
+            return circles
+
+
+def _imported(tree: ast.Module, importer: str = "") -> Iterator[tuple[str, ...]]:
+    """Yield what each import may name; of relative ones only where `importer` is given."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        if isinstance(node, ast.ImportFrom) and (importer or not node.level):
+            above = importer.split(".")[: -node.level] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
-                yield f"{node.module}.{alias.name}", node.module
+                yield f"{source}.{alias.name}", source
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.name,)
@@ -165,6 +195,7 @@ def figures() -> Mapping[str, int]:
         "lines of code": sum(lines_of_code(module) for module in modules()),
         "files": len(modules()),
         "modules with one importer": len(one_importer()),
+        "modules in a circle of imports": len(in_circles()),
         "public classes": len(public),
         "document classes": sum(name.endswith("Document") for name in public),
         "memo dictionaries in frozen values": len(memos()),

@@ -10,8 +10,8 @@ from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.views.output import Output, Table, price_cell, print_json, print_table
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import ANY_REGION, EVERYWHERE, Offer
-from pricing.catalog.price_age import SeenPrice, bundled_history, by_price, read_from
+from pricing.catalog.offer import ANY_REGION, EVERYWHERE, Offer, read_from
+from pricing.catalog.price_age import SeenPrice, bundled_history, by_price
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.money import price_text, without_zeros

@@ -119,8 +119,8 @@ def rate(
             interval_s=interruption.checkpoint_every_s(gpus, checkpoints, up_s / machines),
             basis=_any_of(machines, Message("hours.trace", hours=up_s / 3600.0)),
         )
-    bucket = interruptions(offer)
-    if bucket is None:
+    bucket = interruptions(offer.provider, offer.instance_type, offer.region)
+    if offer.purchase != "spot" or bucket is None:
         return None
     high = bucket.high if bucket.high is not None else _OPEN_END
     low = bucket.low or high * _NEVER

@@ -43,7 +43,7 @@ from planner.signals.signals import PARTS, idle_pause_s, open_hours, worst_laten
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
-from pricing.catalog.price_age import UNMOVED, PriceRange, moved
+from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.message import Message, join
@@ -273,7 +273,7 @@ def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
         doubt=unproven(size, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         # Today's price is the same on both sides.
-        moved=UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of),
+        moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
         stays=_is_paid(size, context),
         unknown_today=_unknown_today(offer, context),

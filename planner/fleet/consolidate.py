@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from planner.actions import ACTIONS
 from planner.choice.baseline import Baseline
@@ -24,6 +24,7 @@ from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet, Placement, Together, total
 from planner.fleet.placements import Home, today
 from planner.fleet.tenant import (
+    Packing,
     PackingCache,
     Tenant,
     Unmoved,
@@ -43,9 +44,6 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.message import Message
 from pricing.money import whole_dollars
-
-if TYPE_CHECKING:
-    from planner.fleet.packing import Packing
 
 _ROUNDING = Decimal("0.0001")
 _SHARE_H = ACTIONS["share-gpu"].effort_hours
@@ -310,7 +308,7 @@ class Draft:
         )
 
     def add(
-        self, packing: "Packing", solo: list[Tenant], ended: list[Tenant], catalog: Catalog | None
+        self, packing: Packing, solo: list[Tenant], ended: list[Tenant], catalog: Catalog | None
     ) -> None:
         """Place the jobs of one machine type.
 
@@ -514,7 +512,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
         proves: whether a good bound is worth work that finds no better packing.
         ended: jobs that are to end, with the dollars that they leave where nothing is packed.
     """
-    from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - imports numpy
+    from planner.fleet.packing import pack_cached, unmoved, with_fewer_moves  # noqa: PLC0415 - imports numpy
 
     def tenants(at: Mapping[str, Home | None]) -> list[Tenant]:
         tenant = packed_before.tenant
@@ -522,7 +520,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
 
     choices = [_Pools(tenants(at), requirements, ended) for at in homes]
     sharing = [pool for choice in choices for pool in choice.sharing]
-    packings = iter(packed_before.packed(sharing, requirements, quick=quick, proves=proves))
+    packings = iter(pack_cached(sharing, packed_before, requirements, quick=quick, proves=proves))
     result = []
     for choice in choices:
         packed = [*islice(packings, len(choice.groups))]

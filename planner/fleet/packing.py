@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from planner.fleet.sizes import Sizes
 from planner.fleet.tenant import (
     CONTEXT_GIB,
     HourlyLoad,
+    Packing,
+    PackingCache,
     Room,
     Tenant,
     Unmoved,
@@ -295,21 +297,30 @@ FEWEST_JOBS = 500
 """Fewer are packed sooner than handed over to another process."""
 
 
-@dataclass(kw_only=True)
-class Packing:
-    """The jobs of one machine type on its GPUs.
+def pack_cached(
+    pools: Sequence[list[Tenant]],
+    cache: PackingCache,
+    requirements: Requirements,
+    *,
+    quick: bool,
+    proves: bool,
+) -> list[Packing]:
+    """Return the jobs of each machine type as they were packed before, else packed now.
 
-    Attributes:
-        groups: who shares a GPU; no limit is broken.
-        bound: GPUs that these jobs need in any packing.
-        stopped: whether the search was ended before it was done.
-        staying: jobs that could share but are not to be moved.
+    A quick packing is by first fit, and not kept.
     """
+    keys = [tuple(id(tenant) for tenant in pool) for pool in pools]
+    new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in cache.packings}
+    stop = _stop_now if quick else requirements.ends_search
+    packings = pack_all(list(new.values()), requirements, stop, cache.executor, proves=proves)
+    packed = cache.packings | dict(zip(new, packings, strict=True))
+    if not quick:
+        cache.packings.update(packed)
+    return [packed[key] for key in keys]
 
-    groups: Groups
-    bound: int
-    stopped: bool = False
-    staying: set[str] = field(default_factory=set)
+
+def _stop_now() -> bool:  # a function of its own, which other processes can be sent
+    return True
 
 
 def pack_all(

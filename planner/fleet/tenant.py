@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,9 +33,6 @@ from planner.signals.signals import memory_need_gib, too_little_read, worst_late
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 from pricing.message import Message
-
-if TYPE_CHECKING:
-    from planner.fleet.packing import Packing
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 
@@ -252,6 +249,23 @@ class Tenant:
 
 
 @dataclass(kw_only=True)
+class Packing:
+    """The jobs of one machine type on its GPUs.
+
+    Attributes:
+        groups: who shares a GPU; no limit is broken.
+        bound: GPUs that these jobs need in any packing.
+        stopped: whether the search was ended before it was done.
+        staying: jobs that could share but are not to be moved.
+    """
+
+    groups: list[list[Tenant]]
+    bound: int
+    stopped: bool = False
+    staying: set[str] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
 class PackingCache:
     """What was searched for before, for packings in which most jobs stay where they are.
 
@@ -264,7 +278,7 @@ class PackingCache:
     """
 
     tenants: dict[tuple[int, int | None], Tenant] = field(default_factory=dict)
-    packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
+    packings: dict[tuple[int, ...], Packing] = field(default_factory=dict)
     remote_homes: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
     executor: Executor | None = None
 
@@ -291,33 +305,6 @@ class PackingCache:
             self.tenants[id(profile), None] = first
         moved = first.at(home)
         return moved if quick else self.tenants.setdefault(key, moved)
-
-    def packed(
-        self,
-        pools: Sequence[list[Tenant]],
-        requirements: Requirements,
-        *,
-        quick: bool,
-        proves: bool,
-    ) -> "list[Packing]":
-        """Return the jobs of each machine type as they were packed before, else packed now.
-
-        A quick packing is by first fit, and not kept.
-        """
-        from planner.fleet.packing import pack_all  # noqa: PLC0415 - numpy comes in with it
-
-        keys = [tuple(id(tenant) for tenant in pool) for pool in pools]
-        new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
-        stop = _stop_now if quick else requirements.ends_search
-        packings = pack_all(list(new.values()), requirements, stop, self.executor, proves=proves)
-        known_packings = self.packings | dict(zip(new, packings, strict=True))
-        if not quick:
-            self.packings.update(known_packings)
-        return [known_packings[key] for key in keys]
-
-
-def _stop_now() -> bool:  # a function of its own, which other processes can be sent
-    return True
 
 
 def by_hour_of(group: Sequence[Tenant]) -> list[HourlyLoad]:

@@ -16,7 +16,6 @@ from planner.profile.model import Profile
 from planner.signals.finding import Certainty, Finding
 from planner.signals.signals import too_little_read
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import Age, risen_at_most
 from pricing.message import Message, join
 
 _ONE_DIGIT = 1.2  # from here on one decimal says enough of a factor
@@ -154,9 +153,9 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidenceP
         )
     if not offer.dated:
         return ConfidencePart(level="low", why=Message("sure.no-date"))
-    risen = float(risen_at_most(offer, day))  # a factor, no amount
+    risen = float(offer.moved(day).high)  # a factor, no amount
     of_old: Level = "fair" if risen <= _STEADY else "low"
-    of_age: dict[Age, Level] = {"fresh": "good", "ageing": "fair", "old": of_old}
+    of_age: dict[str, Level] = {"fresh": "good", "ageing": "fair", "old": of_old}
     level = of_age[offer.age(day)]
     if offer.confidence == "low":
         level, read = "low", Message("sure.read-low-confidence", days=age)

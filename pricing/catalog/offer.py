@@ -1,6 +1,6 @@
 """One offer: a machine with GPUs at a provider, in a region, at a dated price."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from pricing.catalog import price_age
-from pricing.catalog.price_age import read_date
+from pricing.catalog.price_age import SeenPrice, read_date
 from pricing.catalog.sizes import rental_of, sizes
 from pricing.errors import InputError
 from pricing.hardware import gpus
@@ -219,6 +219,14 @@ class Offer(Struct, frozen=True, kw_only=True):
         """Return whether the price is fresh, ageing or old; one read on no stated day is old."""
         return price_age.age_of((day - self.as_of).days) if self.dated else "old"
 
+    def moved(self, day: date) -> price_age.PriceRange:
+        """Return between which factors the price lies on a day, over what was read.
+
+        A price that starts after `day`, or was read on it, has not moved.
+        """
+        sellers = price_age.sellers_of(self.provider, self.purchase)
+        return price_age.moved_in(sellers, (day - self.as_of).days)
+
     def is_stale(self, day: date) -> bool:
         """Return whether the price is old."""
         return self.age(day) == "old"
@@ -370,3 +378,28 @@ def _cell(value: str | float | Decimal | date | None) -> str:
     if isinstance(value, float | int):
         return f"{value:.12g}"
     return "" if value is None else str(value)
+
+
+def read_from(offers: Iterable[Offer]) -> tuple[SeenPrice, ...]:
+    """Return the readings that rows of the catalog are: the day of each, and its first known one.
+
+    Undated rows are none; what was withdrawn was not read.
+    """
+    return tuple(
+        SeenPrice(
+            provider=offer.provider,
+            region=offer.region,
+            instance_type=offer.instance_type,
+            gpu=offer.gpu,
+            gpu_count=offer.gpu_count,
+            purchase=offer.purchase,
+            usd_per_hour=offer.usd_per_hour,
+            seen_on=day,
+            confidence=offer.confidence,
+            source=offer.source,
+            community=offer.is_community,
+        )
+        for offer in offers
+        if offer.dated and not offer.withdrawn
+        for day in sorted({offer.as_of, min(offer.starts, offer.as_of)})
+    )

@@ -12,12 +12,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pricing.tables import from_row, read_csv, read_toml
-
-if TYPE_CHECKING:  # `offer` asks this module
-    from pricing.catalog.offer import Offer
 
 FRESH_DAYS = 14
 OLD_DAYS = 60
@@ -89,19 +86,6 @@ def sellers_of(provider: str, purchase: str) -> Sellers:
     if provider in _HYPERSCALERS:
         return "hyperscaler"
     return "auction" if provider in _AUCTIONS else "specialist"
-
-
-def moved(offer: "Offer", day: date) -> PriceRange:
-    """Return between which factors the price lies on a day, over what was read.
-
-    A price that starts after `day`, or was read on it, has not moved.
-    """
-    return moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
-
-
-def risen_at_most(offer: "Offer", day: date) -> Decimal:
-    """Return the factor, >= 1, that the price has risen by at most since it was read."""
-    return moved(offer, day).high
 
 
 @cache
@@ -180,31 +164,6 @@ def bundled_history() -> tuple[SeenPrice, ...]:
             community=row["provider"] == "vast" or row["instance_type"].endswith("_community"),
         )
         for row in read_csv("price_history.csv")
-    )
-
-
-def read_from(offers: Iterable["Offer"]) -> tuple[SeenPrice, ...]:
-    """Return the readings that rows of the catalog are: the day of each, and its first known one.
-
-    Undated rows are none; what was withdrawn was not read.
-    """
-    return tuple(
-        SeenPrice(
-            provider=offer.provider,
-            region=offer.region,
-            instance_type=offer.instance_type,
-            gpu=offer.gpu,
-            gpu_count=offer.gpu_count,
-            purchase=offer.purchase,
-            usd_per_hour=offer.usd_per_hour,
-            seen_on=day,
-            confidence=offer.confidence,
-            source=offer.source,
-            community=offer.is_community,
-        )
-        for offer in offers
-        if offer.dated and not offer.withdrawn
-        for day in sorted({offer.as_of, min(offer.starts, offer.as_of)})
     )
 
 

@@ -6,12 +6,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pricing.tables import from_row, names, read_csv
-
-if TYPE_CHECKING:  # `offer` asks this module
-    from pricing.catalog.offer import Offer
 
 _SUFFIX = "_sizes.csv"
 
@@ -148,12 +144,12 @@ class _Bucket:
     as_of: str
 
 
-def interruptions(offer: "Offer") -> _Bucket | None:
-    """Return the published bucket of a spot offer; None where nothing is published for it."""
-    table = f"{offer.provider}{_ADVISOR_SUFFIX}"
-    if offer.purchase != "spot" or table not in names(f"*{_ADVISOR_SUFFIX}"):
+def interruptions(provider: str, instance_type: str, region: str) -> _Bucket | None:
+    """Return the published bucket of a spot machine; None where nothing is published for it."""
+    table = f"{provider}{_ADVISOR_SUFFIX}"
+    if table not in names(f"*{_ADVISOR_SUFFIX}"):
         return None
-    return _buckets(table).get((offer.region, offer.instance_type))
+    return _buckets(table).get((region, instance_type))
 
 
 @cache

@@ -92,7 +92,7 @@ class Spans:
 
 
 @dataclass(slots=True)
-class DeviceTime:
+class _DeviceTime:
     """What ran on the devices.
 
     Attributes:
@@ -157,7 +157,7 @@ _MOST_HEADER = 200_000
 class _Trace:
     """What was found; times in seconds, lists of begin and length."""
 
-    device: DeviceTime = field(default_factory=DeviceTime)
+    device: _DeviceTime = field(default_factory=_DeviceTime)
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
     loader: Spans = field(default_factory=Spans)
     optimizer: Spans = field(default_factory=Spans)
@@ -349,7 +349,7 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
     Raises:
         InputError: it is damaged, or holds no work of a GPU.
     """
-    device_time = DeviceTime()
+    device_time = _DeviceTime()
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(builder.payload.data)
@@ -428,7 +428,7 @@ def _work(
 
 
 def _nsys_gpus(
-    database: sqlite3.Connection, tables: dict[str, set[str]], device_time: DeviceTime
+    database: sqlite3.Connection, tables: dict[str, set[str]], device_time: _DeviceTime
 ) -> tuple[GpuIdentity, ...]:
     about: dict[int, tuple[object, object]] = {}
     if {"id", "name", "totalMemory"} <= tables.get("TARGET_INFO_GPU", set()):

@@ -167,7 +167,7 @@ def read_scrapes(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 @dataclass(slots=True)
-class ScrapeColumn:
+class _ScrapeColumn:
     """The points of one series, in the order of their lines.
 
     Attributes:
@@ -189,12 +189,12 @@ class Scrapes:
         broken: numbers of lines whose labels were read by what is left of them.
     """
 
-    columns: dict[_Key, ScrapeColumn] = field(default_factory=dict)
+    columns: dict[_Key, _ScrapeColumn] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
     _kinds: dict[str, str] = field(default_factory=dict)
     _plain: dict[str, Callable[[float], None]] = field(default_factory=dict)
-    _timed: dict[str, ScrapeColumn] = field(default_factory=dict)
+    _timed: dict[str, _ScrapeColumn] = field(default_factory=dict)
     _line: int = 0
 
     @property
@@ -268,6 +268,6 @@ class Scrapes:
         if match[4]:
             column.times.append(int(match[4]) / 1000)
 
-    def _column(self, name: str, labels: dict[str, str]) -> ScrapeColumn:
+    def _column(self, name: str, labels: dict[str, str]) -> _ScrapeColumn:
         key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))
-        return self.columns.setdefault(key, ScrapeColumn())
+        return self.columns.setdefault(key, _ScrapeColumn())

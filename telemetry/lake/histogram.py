@@ -6,7 +6,7 @@ from typing import Any
 import ibis
 
 from planner.profile.kinds import SLOTS
-from telemetry.lake.profiles import SlotColumn, TableColumns
+from telemetry.lake.place import SlotColumn, TableColumns
 
 _BUSY, _BUSY_SLOTS = 0.05, ("util.kernel_time", "util.sm_active")
 _GAP = 3.0

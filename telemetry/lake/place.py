@@ -1,4 +1,4 @@
-"""Where a table lies: a Parquet file or folder, or ENGINE://PLACE#[SCHEMA.]TABLE."""
+"""A table: the columns of it that are used, and where it lies: a Parquet file or folder, or ENGINE://PLACE#[SCHEMA.]TABLE."""
 
 from __future__ import annotations
 
@@ -28,6 +28,48 @@ _COPIED_BYTES = 8 << 20
 # What does not fit goes to the disk; rows need not come in the order in which they lie.
 _DUCKDB = {"memory_limit": "512MB", "preserve_insertion_order": False}
 _INSTALL = "Install the extra: pip install 'gpucost[lake]'."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotColumn:
+    """A column of readings.
+
+    Attributes:
+        slot: what it fills.
+        column: its name.
+        scale: factor to the slot's unit.
+        step: what its values are rounded to, in the slot's unit.
+    """
+
+    slot: str
+    column: str
+    scale: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """The columns that are used.
+
+    Attributes:
+        time: when a row was taken.
+        job: the workload; None where no column names it.
+        host: the machine.
+        uuid: the device's identity.
+        index: its index.
+        model: its product name.
+        memory: its memory, and the factor to GiB.
+        slots: readings.
+    """
+
+    time: str
+    job: str | None
+    host: str | None
+    uuid: str | None
+    index: str | None
+    model: str | None
+    memory: tuple[str, float] | None
+    slots: tuple[SlotColumn, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import GpuReadings, Profile, Source, Statistics
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.lake.place import TablePlace, in_batches, opened
+from telemetry.lake.place import SlotColumn, TableColumns, TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.window import ActiveWindow, statistics
 from telemetry.readers.column_names import meaning, metrics
@@ -27,48 +27,6 @@ _JOBS = ("job", "job_id", "jobid", "job_name", "slurm_job_id", "exported_pod", "
 _ROLES = ("timestamp", "host", "uuid", "index", "name", "memory.total")
 # Quantiles are told apart to these, in a slot's unit.
 _STEPS = {"fraction": 0.001, "GiB": 0.01, "W": 1.0, "°C": 1.0, "MHz": 5.0, "MiB/s": 1.0}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotColumn:
-    """A column of readings.
-
-    Attributes:
-        slot: what it fills.
-        column: its name.
-        scale: factor to the slot's unit.
-        step: what its values are rounded to, in the slot's unit.
-    """
-
-    slot: str
-    column: str
-    scale: float
-    step: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableColumns:
-    """The columns that are used.
-
-    Attributes:
-        time: when a row was taken.
-        job: the workload; None where no column names it.
-        host: the machine.
-        uuid: the device's identity.
-        index: its index.
-        model: its product name.
-        memory: its memory, and the factor to GiB.
-        slots: readings.
-    """
-
-    time: str
-    job: str | None
-    host: str | None
-    uuid: str | None
-    index: str | None
-    model: str | None
-    memory: tuple[str, float] | None
-    slots: tuple[SlotColumn, ...]
 
 
 def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:

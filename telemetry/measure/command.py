@@ -30,7 +30,7 @@ _ARGUMENTS = slice(45, 47)  # begin and end in memory: of /proc/PID/stat, counte
 _PENDING = (b"SigPnd:", b"ShdPnd:")
 
 
-class Witness:
+class _Witness:
     """A process beside us that keeps the signals it got.
 
     It ends when we do, however we end. It bears the command's name, so that `pkill NAME` reaches it
@@ -323,12 +323,12 @@ class Relay:
 
     command: Sequence[str]
     mask: Collection[int] = field(init=False)
-    _witness: Witness = field(init=False)
+    _witness: _Witness = field(init=False)
     _shared: _Shared = field(default_factory=_Shared)
 
     def __post_init__(self) -> None:
         self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
-        self._witness = Witness(self.command)
+        self._witness = _Witness(self.command)
 
     def begun(self, to: Child) -> None:
         """Pass on what came while the command was being started: it was not there to get it."""

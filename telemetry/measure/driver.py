@@ -11,10 +11,14 @@ import contextlib
 import os
 import select
 import signal
+import tomllib
 from enum import Enum, IntEnum
+from importlib.resources import files
 from typing import Any, TypeAlias
 
 from telemetry.measure.command import let_go
+
+WITHOUT = "To measure without a GPU: gpucost profile --no-gpu -- COMMAND"
 
 Nvml: TypeAlias = Any  # the module pynvml, initialised, and its values: it has no types
 Handle: TypeAlias = Any  # of a device or a MIG instance
@@ -132,6 +136,15 @@ def _init_code() -> int:
 def _sentence(code: int) -> str:
     import pynvml  # noqa: PLC0415 - only where it refuses
 
-    from telemetry.measure.nvml_reader import refusal  # noqa: PLC0415 - the same
-
     return refusal(pynvml.NVMLError(code))
+
+
+def refusal(error: Nvml) -> str:
+    """Return why the driver refused to be opened, and what to type next."""
+    text = (files("telemetry.measure") / "refusals.toml").read_text(encoding="utf-8")
+    for code, meaning in tomllib.loads(text).items():
+        if error.value == Code[code]:
+            return f"{meaning} {WITHOUT}"
+    return (
+        f"the NVIDIA driver refused ({error}), so no GPU can be read. Try `nvidia-smi`. {WITHOUT}"
+    )

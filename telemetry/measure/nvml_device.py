@@ -34,7 +34,7 @@ _UNSIGNED_INT = 1  # nvmlValueType_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NvmlReading:
+class _NvmlReading:
     """One thing that a device may be asked for.
 
     Attributes:
@@ -151,23 +151,23 @@ _THROTTLE = (
     _throttled("nvmlDeviceGetCurrentClocksEventReasons"),
     _throttled("nvmlDeviceGetCurrentClocksThrottleReasons"),  # before driver 535
 )
-UTILISATION = NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
-PCIE = NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
-NVLINK = NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
+UTILISATION = _NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
+PCIE = _NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
+NVLINK = _NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
-    NvmlReading(
+    _NvmlReading(
         name="memory in use", ways=(_memory("nvmlMemory_v2"), _memory()), often=True, of_parts=True
     ),
-    NvmlReading(name="power draw", ways=(_POWER, _power_instant), often=True),
+    _NvmlReading(name="power draw", ways=(_POWER, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
-    NvmlReading(name="energy counter", ways=(_ENERGY,), often=True, quiet=True),
-    NvmlReading(name="SM clock", ways=(_CLOCK,), often=True),
-    NvmlReading(name="throttle reasons", ways=_THROTTLE, often=True),
-    NvmlReading(name="power limit", ways=(_LIMIT,)),
-    NvmlReading(name="temperature", ways=(_TEMPERATURE,)),
-    NvmlReading(name="encoder utilisation", ways=(_ENCODER,), quiet=True),
-    NvmlReading(name="decoder utilisation", ways=(_DECODER,), quiet=True),
+    _NvmlReading(name="energy counter", ways=(_ENERGY,), often=True, quiet=True),
+    _NvmlReading(name="SM clock", ways=(_CLOCK,), often=True),
+    _NvmlReading(name="throttle reasons", ways=_THROTTLE, often=True),
+    _NvmlReading(name="power limit", ways=(_LIMIT,)),
+    _NvmlReading(name="temperature", ways=(_TEMPERATURE,)),
+    _NvmlReading(name="encoder utilisation", ways=(_ENCODER,), quiet=True),
+    _NvmlReading(name="decoder utilisation", ways=(_DECODER,), quiet=True),
     PCIE,
     NVLINK,
 )
@@ -358,7 +358,7 @@ class Device:
             self._has_utilisation = False
             self._shared.notes.say(f"{self.label}: {why}, so its utilisation is of all.")
 
-    def _ask(self, reading: NvmlReading, row: DeviceRow) -> None:
+    def _ask(self, reading: _NvmlReading, row: DeviceRow) -> None:
         nvml = self._nvml
         while not self.lost:
             way = reading.ways[self._way[reading.name]]
@@ -374,7 +374,7 @@ class Device:
                 self._failures.pop(reading.name, None)
             return
 
-    def _next_way(self, reading: NvmlReading) -> bool:
+    def _next_way(self, reading: _NvmlReading) -> bool:
         more = self._way[reading.name] + 1 < len(reading.ways)
         self._way[reading.name] += more
         return more
@@ -389,7 +389,7 @@ class Device:
         else:
             self._failures.pop(reading, None)
 
-    def _fail(self, name: str, code: int, reading: NvmlReading | None = None) -> None:
+    def _fail(self, name: str, code: int, reading: _NvmlReading | None = None) -> None:
         """Draw the consequence of a failed call."""
         outcome = verdict(code)
         if outcome is CodeVerdict.GONE:
@@ -414,7 +414,7 @@ class Device:
             "Look for its Xid in `dmesg`."
         )
 
-    def _drop(self, name: str, code: int, reading: NvmlReading | None) -> None:
+    def _drop(self, name: str, code: int, reading: _NvmlReading | None) -> None:
         if reading is not None:
             self._forget(reading)
         elif name == GPM_SLOTS:
@@ -430,7 +430,7 @@ class Device:
             if slot in row.values:
                 self._forget(reading)
 
-    def _forget(self, reading: NvmlReading) -> None:
+    def _forget(self, reading: _NvmlReading) -> None:
         self._paces.pop(reading, None)
 
 

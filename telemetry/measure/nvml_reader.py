@@ -8,14 +8,12 @@ one that failed is tried again, and a device that is lost ends alone.
 
 import re
 import time
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from importlib.resources import files
 from itertools import combinations
 
 from pricing.errors import InputError
 from telemetry.measure.capture_file import Notes
-from telemetry.measure.driver import LACKING, LOST, Code, Handle, Nvml, failures
+from telemetry.measure.driver import LACKING, LOST, WITHOUT, Code, Handle, Nvml, failures, refusal
 from telemetry.measure.nvml_counters import PcieThread
 from telemetry.measure.nvml_device import Device, DeviceRow, Shared
 from telemetry.measure.nvml_processes import ProcessMemory
@@ -112,7 +110,6 @@ def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str |
 
 
 SLOW_S = 1.0  # between two readings of what moves slowly
-_WITHOUT = "To measure without a GPU: gpucost profile --no-gpu -- COMMAND"
 
 
 class GpuUnavailableError(InputError):
@@ -229,7 +226,7 @@ class NvmlReader:
         count = self._count()
         if not count:
             raise GpuUnavailableError(
-                f"the NVIDIA driver is there, but it has no GPU that it can use. {_WITHOUT}"
+                f"the NVIDIA driver is there, but it has no GPU that it can use. {WITHOUT}"
             )
         indices = range(count) if gpus is None else sorted(set(gpus))
         bad = [index for index in indices if not 0 <= index < count]
@@ -249,7 +246,7 @@ class NvmlReader:
                 continue
             yield identity_of(nvml, handle, index), handle
         if failed and (gpus is not None or len(failed) == count):
-            raise GpuUnavailableError([*failed[:-1], f"{failed[-1]} {_WITHOUT}"])
+            raise GpuUnavailableError([*failed[:-1], f"{failed[-1]} {WITHOUT}"])
         for sentence in failed:
             self._notes.say(sentence)
 
@@ -280,17 +277,6 @@ class NvmlReader:
     def _no_pcie(self, key: str, code: int) -> None:
         if code in LACKING:
             self._notes.lacks(f"GPU {key}", "PCIe traffic", LACKING[Code(code)])
-
-
-def refusal(error: Nvml) -> str:
-    """Return why the driver refused to be opened, and what to type next."""
-    text = (files("telemetry.measure") / "refusals.toml").read_text(encoding="utf-8")
-    for code, meaning in tomllib.loads(text).items():
-        if error.value == Code[code]:
-            return f"{meaning} {_WITHOUT}"
-    return (
-        f"the NVIDIA driver refused ({error}), so no GPU can be read. Try `nvidia-smi`. {_WITHOUT}"
-    )
 
 
 def _why(error: Nvml) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import UNMOVED, moved, risen_at_most
+from pricing.catalog.price_age import UNMOVED
 from pricing.tables import read_csv
 from tests.pricing.factories import an_offer
 
@@ -30,19 +30,19 @@ def test_the_fitted_points(offer: Offer, sellers: str) -> None:
     """At the ages of the table its factors hold, half-way to the first one half of them."""
     for (kind, days), row in TABLE.items():
         if kind == sellers:
-            then = moved(offer, offer.as_of + timedelta(days=days))
+            then = offer.moved(offer.as_of + timedelta(days=days))
             assert (then.low, then.high) == (Decimal(row["low"]), Decimal(row["high"]))
-    half = moved(offer, offer.as_of + timedelta(days=15))
+    half = offer.moved(offer.as_of + timedelta(days=15))
     assert half.high - 1 == (Decimal(TABLE[sellers, 30]["high"]) - 1) / 2
-    assert moved(offer, offer.as_of) == UNMOVED
+    assert offer.moved(offer.as_of) == UNMOVED
 
 
 @given(st.sampled_from((AWS, OURS, VAST, SPOT)), st.integers(-500, 2000), st.integers(0, 500))
 def test_older_is_never_surer(offer: Offer, days: int, more: int) -> None:
     """The interval holds the price that was read, and widens with age."""
-    young, old = (moved(offer, offer.as_of + timedelta(days=d)) for d in (days, days + more))
+    young, old = (offer.moved(offer.as_of + timedelta(days=d)) for d in (days, days + more))
     assert old.low <= young.low <= 1 <= young.high <= old.high
-    assert risen_at_most(offer, offer.as_of + timedelta(days=days)) == young.high
+    assert offer.moved(offer.as_of + timedelta(days=days)).high == young.high
 
 
 @pytest.mark.parametrize(

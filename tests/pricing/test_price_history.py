@@ -3,7 +3,8 @@
 from datetime import date, timedelta
 from decimal import Decimal
 
-from pricing.catalog.price_age import SeenPrice, bundled_history, by_price, read_from
+from pricing.catalog.offer import read_from
+from pricing.catalog.price_age import SeenPrice, bundled_history, by_price
 from research.price_choices import Choice, regrets
 from research.price_moves import LEVELS, Ratio, fit, level, price_on, quantile, spans
 from tests.pricing.factories import an_offer

@@ -26,6 +26,7 @@ from planner.models.interruption import (
     replay_starts,
 )
 from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
 
@@ -144,11 +145,13 @@ def test_published_buckets_are_read_per_region_and_size() -> None:
     """AWS's buckets become shares; the open one has no upper end; others publish nothing."""
     offers = {(o.provider, o.instance_type, o.region, o.purchase): o for o in load_catalog().offers}
     spot = [o for key, o in offers.items() if key[3] == "spot"]
-    known = [bucket for o in spot if (bucket := interruptions(o)) is not None]
-    assert {o.provider for o in spot if interruptions(o)} == {"aws"}
+    buckets = {o: interruptions(o.provider, o.instance_type, o.region) for o in spot}
+    known = [bucket for bucket in buckets.values() if bucket is not None]
+    assert {o.provider for o, bucket in buckets.items() if bucket} == {"aws"}
     assert any(bucket.high is None and bucket.low == 0.2 for bucket in known)
     assert all(0.0 <= b.low < (b.high or 1.0) for b in known)
-    assert interruptions(next(o for o in offers.values() if o.purchase == "on_demand")) is None
+    on_demand = next(o for o in offers.values() if o.purchase == "on_demand")
+    assert rate(on_demand, None, COST, 1) is None
 
 
 def test_the_interval_on_spot_is_the_machines() -> None:
@@ -159,9 +162,18 @@ def test_the_interval_on_spot_is_the_machines() -> None:
     assert checkpoint_every_s(8, COST, 2 * HOUR_S) == checkpoint_interval_s(together, COST)
 
 
+def _spot_of_aws() -> Offer:
+    """Return the first spot offer whose interruptions are published."""
+    return next(
+        o
+        for o in load_catalog().offers
+        if o.purchase == "spot" and interruptions(o.provider, o.instance_type, o.region)
+    )
+
+
 def test_a_bucket_gives_a_range_of_rates() -> None:
     """Rare, expected and often are in order, and the basis names bucket and source."""
-    spot = next(o for o in load_catalog().offers if interruptions(o) is not None)
+    spot = _spot_of_aws()
     found = rate(spot, None, COST, 1)
     assert found is not None
     assert found.rare_s > found.mean_s > found.often_s
@@ -174,7 +186,7 @@ DAY_S = 24 * HOUR_S
 
 def test_a_job_on_several_machines_stops_when_any_of_them_is_taken() -> None:
     """N machines are N times as often interrupted; taken all at once, as rarely as one."""
-    spot = next(o for o in load_catalog().offers if interruptions(o) is not None)
+    spot = _spot_of_aws()
     for trace in (None, _trace("110" * 6000, 3600.0)):
         one, four = (rate(spot, trace, COST, 8, machines) for machines in (1, 4))
         assert one is not None

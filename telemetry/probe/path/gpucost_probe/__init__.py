@@ -52,7 +52,7 @@ WATCHED = {
 }
 
 
-class Finder:
+class _Finder:
     """A finder of sys.meta_path that finds nothing itself: it watches modules being found."""
 
     def __init__(self, folder: str) -> None:
@@ -124,7 +124,7 @@ def start(folder: str) -> None:
 
 def watch_imports(folder: str) -> None:
     """Wait for modules of the table to be imported."""
-    sys.meta_path.insert(0, Finder(folder))
+    sys.meta_path.insert(0, _Finder(folder))
 
 
 def measure(name: str = "job", *, interval_s: float = 1.0) -> Measurement:

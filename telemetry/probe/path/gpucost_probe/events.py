@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Callable
 
 
+APPLY = "apply.json"  # in the folder of events, where a recipe is to be applied
+
+
 def wall(moment_s: float) -> float:
     """Return a moment of time.perf_counter() as seconds since 1970."""
     return time.time() - (time.perf_counter() - moment_s)

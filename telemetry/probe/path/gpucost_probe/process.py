@@ -7,10 +7,9 @@ import os
 import sys
 from importlib import import_module
 
-from .events import Events
-from .hooks.frameworks import greet
+from .events import APPLY, Events
 from .stacks import Watch
-from .steps import Steps
+from .steps import Reporter, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +20,27 @@ if TYPE_CHECKING:
     from .applying.recipe import Recipe
     from .tracing import Trace
 
-APPLY = "apply.json"  # in the folder of events, where a recipe is to be applied
+# Module: its framework, and what in the module is set once a device is in use.
+_IN_USE = {
+    "jax._src.xla_bridge": ("jax", "_backends"),
+    "tensorflow.python.eager.context": ("tensorflow", "_context"),
+    "cupy": ("cupy", "__version__"),
+}
 
 
-class Probe:
+def _greet(probe: Probe) -> None:
+    """Say hello for a framework of the table that is in use, where nobody has said it yet."""
+    for module, (framework, attribute) in _IN_USE.items():
+        loaded = sys.modules.get(module)
+        if loaded is not None and getattr(loaded, attribute, None):
+            probe.events.hello(framework)
+            return
+
+
+class Probe(Reporter):
     """What the hooks of one process share.
 
     Attributes:
-        events: the event file.
-        steps: the clock of the optimizer steps.
         watch: the thread that looks at stacks.
         autocast: type that autocast was entered with since the last step, None without.
         generation: changes in a forked child, so that what the parent has said is said again.
@@ -99,7 +110,7 @@ class Probe:
         if self.each_look is not None:
             self.each_look()
         if self.others and not self.events.greeted:
-            greet(self)
+            _greet(self)
 
     def _odd(self, sentence: str) -> None:
         self.events.odd(sentence)

@@ -114,7 +114,7 @@ class Reading:
         return max(self.end_s - max(self.begin_s, start_s) - self.saved_s, 0.0)
 
 
-class Interval:
+class _Interval:
     """What one thread did since the last step.
 
     Attributes:
@@ -245,7 +245,7 @@ class Steps:
         self.taken: Callable[[float | None], None] | None = None
         self.traced = False
         self._otherwise: Iterations | None = Iterations(events, self.samples)
-        self._intervals: dict[int, Interval] = {}
+        self._intervals: dict[int, _Interval] = {}
         self._end_s: float | None = None
         self._main = main_thread().ident or 0
 
@@ -254,11 +254,11 @@ class Steps:
         """Return the optimizer steps so far."""
         return self._tally.count
 
-    def _interval(self) -> Interval:
+    def _interval(self) -> _Interval:
         thread = get_ident()
         interval = self._intervals.get(thread)
         if interval is None:
-            interval = self._intervals[thread] = Interval()
+            interval = self._intervals[thread] = _Interval()
         return interval
 
     def started(self, loader: Loader, begin_s: float, end_s: float) -> None:
@@ -281,7 +281,7 @@ class Steps:
         reading.items = plus(reading.items, items)
         loader.is_open = True
         if self._otherwise is not None:
-            self._otherwise.fetched(loader, begin_s, end_s, items)
+            self._otherwise.fetched(loader.number, begin_s, end_s, items)
         if loader.started_s is None:
             loader.started_s = begin_s
         if loader.evaluates and loader is not self.training and end_s - reading.begin_s >= PIECE_S:
@@ -413,7 +413,7 @@ class Steps:
         """Leave out of the next step what the probe itself did after the last."""
         self._end_s = moment_s
 
-    def _of_step(self) -> Interval:
+    def _of_step(self) -> _Interval:
         """Return the interval that this step ends.
 
         Loaders may be read in the main thread while steps happen in a thread of the autograd
@@ -423,13 +423,13 @@ class Steps:
         if interval is not None and (interval.readings or interval.evaluation_s):
             return interval
         if get_ident() != self._main:
-            return self._intervals.pop(self._main, None) or interval or Interval()
+            return self._intervals.pop(self._main, None) or interval or _Interval()
         if self.training is None and any(i.readings for i in self._intervals.values()):
             self._intervals.clear()
             if self.waits_known:
                 self.waits_known = False
                 self._events.odd("loaders are read in another thread: their waits are unknown")
-        return interval or Interval()
+        return interval or _Interval()
 
     def _write_evaluations(self, readings: list[Reading]) -> None:
         for reading in readings:
@@ -460,3 +460,15 @@ class Steps:
 
 def _no_copies() -> None:
     return None
+
+
+class Reporter:
+    """Where a process writes; both are made anew in a forked child.
+
+    Attributes:
+        events: the event file.
+        steps: the clock of the optimizer steps.
+    """
+
+    events: Events
+    steps: Steps

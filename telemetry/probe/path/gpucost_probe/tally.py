@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import SupportsFloat, TypeVar
 
     from .stacks import Samples
-    from .steps import Loader
 
     _Number = TypeVar("_Number", int, float)
 
@@ -370,12 +369,12 @@ class Iterations:
         for rounds in (self._batches, self._backwards):
             rounds.waited(end_s - begin_s, 0)
 
-    def fetched(self, loader: Loader, begin_s: float, end_s: float, items: int | None) -> None:
-        """Take a batch."""
+    def fetched(self, loader: int, begin_s: float, end_s: float, items: int | None) -> None:
+        """Take a batch of the loader of that number."""
         self._started(self._batches)
         for rounds in (self._batches, self._backwards):
             rounds.waited(end_s - begin_s, items)
-        self._batches.ended(end_s, loader.number)
+        self._batches.ended(end_s, loader)
 
     def went_back(self, end_s: float) -> None:
         """Take the end of a backward pass."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Iterator
 
     from .foreign import Foreign
-    from .process import Probe
+    from .steps import Reporter
 
 WARM_UP = 10  # steps before: the first ones compile, allocate and fill caches
 _OPERATORS, _GAPS = 5, 3
@@ -32,7 +32,7 @@ class Trace:
         steps: how many to trace.
     """
 
-    def __init__(self, probe: Probe, steps: int) -> None:
+    def __init__(self, probe: Reporter, steps: int) -> None:
         self._probe, self._steps = probe, steps
         self._count = 0
         self._profiler: Foreign | None = None

@@ -1,38 +1,54 @@
-"""Gives one iterator its batches: as ever, then from workers, then as ever again.
+"""Gives loaders that the program left without workers the workers of the recipe.
 
-Its iterator is the one that PyTorch makes, of a loader whose sampler and data set are our feed; the
-feed reads from the program's own as PyTorch's documentation says, and is nothing more than that as
-soon as anything is odd.
+The loader's settings stay as the program reads them. Its iterator is the one that PyTorch makes, of
+a loader whose sampler and data set are our feed: as ever, then from workers, then as ever again.
+The feed reads from the program's own as PyTorch's documentation says, and is nothing more than that
+as soon as anything is odd.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import os
+import sys
+import threading
 import weakref
 from statistics import median
 from time import perf_counter
 
 from ..steps import wanting_a_core_s
-from .certificate import BATCHES, Watch, indices_of, milliseconds, why_no_gain
+from .certificate import (
+    BATCHES,
+    Evidence,
+    Watch,
+    affordable,
+    indices_of,
+    milliseconds,
+    why_no_gain,
+    why_not_begin,
+)
+from .input import WrittenSettings, give_workers
 from .reach import Content
-from .recipe import APPLIED, LEFT
-from .workers import Pool, PrefetchQueue, as_it_is, read_batch
+from .recipe import APPLIED, LEFT, MOST_WORKERS, PINNED, PREFETCH, WORKERS, Recipe
+from .workers import Pool, PrefetchQueue, WatchedSet, as_it_is, in_forked_child, read_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Callable, Iterator, TypeVar
 
     from ..foreign import Foreign
-    from .input import Inputs, Reading
 
     _Value = TypeVar("_Value")
 
 
-WORKERS, PREFETCH, PINNED = "dataloader-workers", "dataloader-prefetch", "pinned-memory"
 _WARM, _JUDGED = 8, 32  # rounds with workers until they are held against those without
 _RANKS_SLOWER = 0.8  # a step of ranks may get longer by a quarter until they are given up
 _WORTH = 0.02  # of a round that workers must gain to stay: our choice
 _CORE_SHARE = 0.1  # of the reading on a core, from which reading ahead costs the program something
+_START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
+_WAITS = 0.5  # share of the reading on a core: below it, items mostly wait for something else
 
 
 class Feed:
@@ -357,3 +373,158 @@ def _batches(loader: Foreign) -> int | None:
         return len(indices_of(loader))
     except Exception:
         return None
+
+
+class Reading:
+    """One loader that may get workers.
+
+    Attributes:
+        where: its name for people.
+        evidence: of its first batches.
+        watch: over its data set.
+        left: why it is left alone, None as long as it is not.
+        lengths: batches of each iteration that ended or was left.
+        repeated: whether workers have read the first batches again.
+        workers: how many it has.
+        costly_ahead: batches that workers read ahead at the cost of the program's cores.
+        start_s: that starting them took.
+    """
+
+    def __init__(self, loader: Foreign, where: str, reason: str | None) -> None:
+        self.loader = weakref.ref(loader)
+        self.where, self.left = where, reason
+        self.evidence = Evidence()
+        roots = (loader.dataset, loader.collate_fn, indices_of(loader))
+        self.watch = Watch(*(roots if reason is None else ()))
+        self.lengths: list[int] = []
+        self.repeated = False
+        self.workers = 0
+        self.costly_ahead = 0
+        self.start_s = 0.0
+
+
+class Inputs:
+    """All loaders of a process that may get workers."""
+
+    def __init__(self, module: ModuleType, recipe: Recipe) -> None:
+        self.module = module
+        self.recipe = recipe
+        recipe.refuse_versions(str(sys.modules["torch"].__version__))
+        self.busy = threading.local()  # reading a batch: a loader that begins now is within it
+        self.live = 0  # workers of all loaders
+        self._written = WrittenSettings()
+        self._readings: dict[int, Reading] = {}
+        self._count = 0
+        if all(recipe.settings(code) is None for code in (WORKERS, PREFETCH, PINNED)):
+            pass
+        elif (recipe.settings(WORKERS) or {}).get("any_loader"):
+            give_workers(module, recipe)
+        else:
+            self._written.watch(module)
+            self.feed()
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def feed(self) -> None:
+        """Wrap `DataLoader.__iter__`: its iterator reads from our feed, where there is one."""
+        owner, fed = self.module.DataLoader, self._fed
+        original = owner.__iter__
+
+        @functools.wraps(original)
+        def __iter__(self: Foreign) -> object:  # noqa: N807
+            return original(fed(self))
+
+        owner.__iter__ = __iter__
+
+    def _fed(self, loader: Foreign) -> object:
+        """Return the loader, or one that is the same but for what it reads from."""
+        try:
+            outer: Reading | None = getattr(self.busy, "reading", None)
+            if outer is not None and outer.left is None:
+                outer.left = "its items are read from another DataLoader"
+                self.leave(outer.where, outer.left)
+            if outer is not None or isinstance(loader.dataset, WatchedSet):
+                return loader
+            if self.module.get_worker_info() is not None:
+                return loader
+            reading = self._reading(loader)
+            return loader if reading.left is not None else Feed(self, reading, loader).loader
+        except Exception as error:
+            self.recipe.probe.events.odd("a loader is left as it is: %r" % (error,))
+            return loader
+
+    def _reading(self, loader: Foreign) -> Reading:
+        reading = self._readings.get(id(loader))
+        if reading is not None and reading.loader() is loader:
+            return reading
+        self._count += 1
+        where = "loader %d (%s)" % (self._count, type(loader.dataset).__name__)
+        why = self._why_not(loader)
+        reading = Reading(loader, where, why)
+        if why is not None:
+            self.leave(where, why)
+        self._readings[id(loader)] = reading
+        key, forget = id(loader), self._readings.pop
+        reading.loader = weakref.ref(loader, lambda _: forget(key, None))
+        return reading
+
+    def _why_not(self, loader: Foreign) -> str | None:
+        written = self._written.of(loader)
+        if written is None:
+            return "how the program made it is unknown"
+        if "num_workers" in written:
+            setting = "num_workers=%r" % loader.num_workers
+            return (
+                written["num_workers"] % setting
+                if written["num_workers"]
+                else ("the program sets %s itself" % setting)
+            )
+        if self.recipe.settings(WORKERS) is None:
+            return "it has no workers, and none were asked for"
+        if loader.num_workers > 0:
+            return "it has %d workers already" % loader.num_workers
+        return why_not_begin(loader)
+
+    def _in_child(self) -> None:
+        """Take that this process was forked: workers are those of its parent."""
+        in_forked_child()
+        self.live = 0
+        self.busy.reading = None
+
+    def leave(self, where: str, why: str) -> None:
+        """Say that a loader stays as it is."""
+        for code in (WORKERS, PREFETCH, PINNED):
+            if self.recipe.settings(code) is not None:
+                self.recipe.tell(code, LEFT, why, where)
+
+    def why_not_pin(self, loader: Foreign) -> str | None:
+        """Return why batches of workers are not pinned; None where they are."""
+        if self.recipe.settings(PINNED) is None:
+            return "it was not asked for"
+        if "pin_memory" in (self._written.of(loader) or ()):
+            return "the program sets pin_memory itself"
+        torch = sys.modules["torch"]
+        return None if torch.cuda.is_available() else "there is no GPU to copy to"
+
+    def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
+        """Return workers and batches ahead for each, and what they follow from.
+
+        The recipe's number is what the cores of its machine afford. Where items mostly wait, for a
+        disk or a network, cores do not limit them: then as many as the program's pace needs. Never
+        so many that starting them takes more than a tenth of the reading.
+        """
+        workers = self.recipe.number(WORKERS, "num_workers", 1)
+        ahead = self.recipe.number(WORKERS, "prefetch_factor", 2)
+        ahead = self.recipe.number(PREFETCH, "prefetch_factor", ahead)
+        own_s = max(evidence.round_typical_s - evidence.fetch_typical_s, 1e-4)
+        needed = math.ceil(evidence.fetch_typical_s / own_s) + 1
+        count, why = min(workers, MOST_WORKERS), "the recipe's"
+        if evidence.busy_share < _WAITS and needed > count:
+            cores = len(os.sched_getaffinity(0))
+            fit = int(cores / max(evidence.busy_share, cores / MOST_WORKERS))
+            count = max(count, min(needed, fit))
+            why = "items keep a core busy for %.0f %% of their time" % (100 * evidence.busy_share)
+        if batches is not None:
+            read_s = evidence.fetch_typical_s * batches
+            count = max(1, min(count, int(_START_SHARE * read_s / _START_S)))
+        count, ahead = affordable(count, ahead, max(1, evidence.size))
+        return max(0, min(count, MOST_WORKERS - self.live)), ahead, why

@@ -1,27 +1,21 @@
-"""Gives loaders that the program left without workers the workers of the recipe.
+"""How the program makes its loaders: what it wrote out itself, and what is changed when asked.
 
-The loader's settings stay as the program reads them; which of them the program wrote out itself, if
-only to the default, is remembered. A process that was started to try one batch size makes a few
-steps with it, tells what memory they took, and stands still until who started it ends it, so that
-nothing behind those steps (a checkpoint, a report) is done.
+A process that was started to try one batch size makes a few steps with it, tells what memory they
+took, and stands still until who started it ends it, so that nothing behind those steps (a
+checkpoint, a report) is done.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
 import os
 import sys
-import threading
 import time
 import weakref
 from statistics import median
 
-from .certificate import Evidence, Watch, affordable, indices_of, why_not_begin
-from .feed import PINNED, PREFETCH, WORKERS, Feed
-from .recipe import APPLIED, LEFT, Recipe
-from .workers import WatchedSet, in_forked_child
+from .recipe import APPLIED, LEFT, MOST_WORKERS, WORKERS, Recipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..foreign import Foreign
-    from ..process import Probe
+    from ..steps import Reporter
 
 
 # They make a program's loader anew and pass every setting, also those that the program left alone.
@@ -85,7 +79,7 @@ def _caller() -> str:
     return ""
 
 
-class SeededStart:
+class _SeededStart:
     """What a worker does first: seeds the random streams that PyTorch leaves alone, per worker."""
 
     def __init__(self, own: Callable[[int], None] | None) -> None:
@@ -147,7 +141,7 @@ def give_workers(module: ModuleType, recipe: Recipe) -> None:
             return
         before, count = settings.get("num_workers", 0), _asked_workers(recipe)
         settings.update(
-            num_workers=count, worker_init_fn=SeededStart(settings.get("worker_init_fn"))
+            num_workers=count, worker_init_fn=_SeededStart(settings.get("worker_init_fn"))
         )
         detail = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
         detail += " that draw are not the same bit for bit"
@@ -158,167 +152,7 @@ def give_workers(module: ModuleType, recipe: Recipe) -> None:
 
 def _asked_workers(recipe: Recipe) -> int:
     cores = len(os.sched_getaffinity(0))
-    return min(recipe.number(WORKERS, "num_workers", max(1, cores - 1)), _MOST_WORKERS)
-
-
-_MOST_WORKERS = 16
-_START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
-_WAITS = 0.5  # share of the reading on a core: below it, items mostly wait for something else
-
-
-class Reading:
-    """One loader that may get workers.
-
-    Attributes:
-        where: its name for people.
-        evidence: of its first batches.
-        watch: over its data set.
-        left: why it is left alone, None as long as it is not.
-        lengths: batches of each iteration that ended or was left.
-        repeated: whether workers have read the first batches again.
-        workers: how many it has.
-        costly_ahead: batches that workers read ahead at the cost of the program's cores.
-        start_s: that starting them took.
-    """
-
-    def __init__(self, loader: Foreign, where: str, reason: str | None) -> None:
-        self.loader = weakref.ref(loader)
-        self.where, self.left = where, reason
-        self.evidence = Evidence()
-        roots = (loader.dataset, loader.collate_fn, indices_of(loader))
-        self.watch = Watch(*(roots if reason is None else ()))
-        self.lengths: list[int] = []
-        self.repeated = False
-        self.workers = 0
-        self.costly_ahead = 0
-        self.start_s = 0.0
-
-
-class Inputs:
-    """All loaders of a process that may get workers."""
-
-    def __init__(self, module: ModuleType, recipe: Recipe) -> None:
-        self.module = module
-        self.recipe = recipe
-        recipe.refuse_versions(str(sys.modules["torch"].__version__))
-        self.busy = threading.local()  # reading a batch: a loader that begins now is within it
-        self.live = 0  # workers of all loaders
-        self._written = WrittenSettings()
-        self._readings: dict[int, Reading] = {}
-        self._count = 0
-        if all(recipe.settings(code) is None for code in (WORKERS, PREFETCH, PINNED)):
-            pass
-        elif (recipe.settings(WORKERS) or {}).get("any_loader"):
-            give_workers(module, recipe)
-        else:
-            self._written.watch(module)
-            self.feed()
-        os.register_at_fork(after_in_child=self._in_child)
-
-    def feed(self) -> None:
-        """Wrap `DataLoader.__iter__`: its iterator reads from our feed, where there is one."""
-        owner, fed = self.module.DataLoader, self._fed
-        original = owner.__iter__
-
-        @functools.wraps(original)
-        def __iter__(self: Foreign) -> object:  # noqa: N807
-            return original(fed(self))
-
-        owner.__iter__ = __iter__
-
-    def _fed(self, loader: Foreign) -> object:
-        """Return the loader, or one that is the same but for what it reads from."""
-        try:
-            outer: Reading | None = getattr(self.busy, "reading", None)
-            if outer is not None and outer.left is None:
-                outer.left = "its items are read from another DataLoader"
-                self.leave(outer.where, outer.left)
-            if outer is not None or isinstance(loader.dataset, WatchedSet):
-                return loader
-            if self.module.get_worker_info() is not None:
-                return loader
-            reading = self._reading(loader)
-            return loader if reading.left is not None else Feed(self, reading, loader).loader
-        except Exception as error:
-            self.recipe.probe.events.odd("a loader is left as it is: %r" % (error,))
-            return loader
-
-    def _reading(self, loader: Foreign) -> Reading:
-        reading = self._readings.get(id(loader))
-        if reading is not None and reading.loader() is loader:
-            return reading
-        self._count += 1
-        where = "loader %d (%s)" % (self._count, type(loader.dataset).__name__)
-        why = self._why_not(loader)
-        reading = Reading(loader, where, why)
-        if why is not None:
-            self.leave(where, why)
-        self._readings[id(loader)] = reading
-        key, forget = id(loader), self._readings.pop
-        reading.loader = weakref.ref(loader, lambda _: forget(key, None))
-        return reading
-
-    def _why_not(self, loader: Foreign) -> str | None:
-        written = self._written.of(loader)
-        if written is None:
-            return "how the program made it is unknown"
-        if "num_workers" in written:
-            setting = "num_workers=%r" % loader.num_workers
-            return (
-                written["num_workers"] % setting
-                if written["num_workers"]
-                else ("the program sets %s itself" % setting)
-            )
-        if self.recipe.settings(WORKERS) is None:
-            return "it has no workers, and none were asked for"
-        if loader.num_workers > 0:
-            return "it has %d workers already" % loader.num_workers
-        return why_not_begin(loader)
-
-    def _in_child(self) -> None:
-        """Take that this process was forked: workers are those of its parent."""
-        in_forked_child()
-        self.live = 0
-        self.busy.reading = None
-
-    def leave(self, where: str, why: str) -> None:
-        """Say that a loader stays as it is."""
-        for code in (WORKERS, PREFETCH, PINNED):
-            if self.recipe.settings(code) is not None:
-                self.recipe.tell(code, LEFT, why, where)
-
-    def why_not_pin(self, loader: Foreign) -> str | None:
-        """Return why batches of workers are not pinned; None where they are."""
-        if self.recipe.settings(PINNED) is None:
-            return "it was not asked for"
-        if "pin_memory" in (self._written.of(loader) or ()):
-            return "the program sets pin_memory itself"
-        torch = sys.modules["torch"]
-        return None if torch.cuda.is_available() else "there is no GPU to copy to"
-
-    def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
-        """Return workers and batches ahead for each, and what they follow from.
-
-        The recipe's number is what the cores of its machine afford. Where items mostly wait, for a
-        disk or a network, cores do not limit them: then as many as the program's pace needs. Never
-        so many that starting them takes more than a tenth of the reading.
-        """
-        workers = self.recipe.number(WORKERS, "num_workers", 1)
-        ahead = self.recipe.number(WORKERS, "prefetch_factor", 2)
-        ahead = self.recipe.number(PREFETCH, "prefetch_factor", ahead)
-        own_s = max(evidence.round_typical_s - evidence.fetch_typical_s, 1e-4)
-        needed = math.ceil(evidence.fetch_typical_s / own_s) + 1
-        count, why = min(workers, _MOST_WORKERS), "the recipe's"
-        if evidence.busy_share < _WAITS and needed > count:
-            cores = len(os.sched_getaffinity(0))
-            fit = int(cores / max(evidence.busy_share, cores / _MOST_WORKERS))
-            count = max(count, min(needed, fit))
-            why = "items keep a core busy for %.0f %% of their time" % (100 * evidence.busy_share)
-        if batches is not None:
-            read_s = evidence.fetch_typical_s * batches
-            count = max(1, min(count, int(_START_SHARE * read_s / _START_S)))
-        count, ahead = affordable(count, ahead, max(1, evidence.size))
-        return max(0, min(count, _MOST_WORKERS - self.live)), ahead, why
+    return min(recipe.number(WORKERS, "num_workers", max(1, cores - 1)), MOST_WORKERS)
 
 
 _PATIENCE_S = 120.0  # until it is taken that nobody is there to end us
@@ -334,7 +168,7 @@ class Trial:
         orders: `steps` to take; `batch` in place of `own`, both None for the program's own.
     """
 
-    def __init__(self, probe: Probe, orders: dict[str, Any]) -> None:
+    def __init__(self, probe: Reporter, orders: dict[str, Any]) -> None:
         self._probe = probe
         self._most = int(orders["steps"])
         self._batch, self._own = orders.get("batch"), orders.get("own")
@@ -393,7 +227,7 @@ def _gpu_gib() -> float | None:
         return None
 
 
-def trial_of(probe: Probe, orders: dict[str, Any]) -> Trial | None:
+def trial_of(probe: Reporter, orders: dict[str, Any]) -> Trial | None:
     """Return the trial that this process was started for, None where it was not."""
     trial = orders.get("trial")
     try:

@@ -17,13 +17,14 @@ import os
 import re
 from statistics import mean, stdev
 
-from ..process import APPLY, Probe
+from ..events import APPLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..events import Events
+    from ..steps import Reporter
 
 
 APPLIED, LEFT = "applied", "left"
@@ -53,7 +54,7 @@ class Recipe:
     """
 
     def __init__(
-        self, probe: Probe, actions: dict[str, dict[str, object]], turns: Turns | None = None
+        self, probe: Reporter, actions: dict[str, dict[str, object]], turns: Turns | None = None
     ) -> None:
         self.probe = probe
         self.turns = turns
@@ -113,10 +114,10 @@ def read_orders(folder: str) -> dict[str, Any]:
 
 
 FOUR = 4
-_MOST_WORKERS = 16
+MOST_WORKERS = 16
 _RANKS = "WORLD_SIZE"
-_RANKS_AHEAD = 2 * _MOST_WORKERS  # ranks must switch together, so none follows its own loader
-_WORKERS = "dataloader-workers"
+_RANKS_AHEAD = 2 * MOST_WORKERS  # ranks must switch together, so none follows its own loader
+WORKERS, PREFETCH, PINNED = "dataloader-workers", "dataloader-prefetch", "pinned-memory"
 
 
 class Turns:
@@ -224,7 +225,7 @@ class Turns:
         """Make blocks whole rounds of the workers, and begin with the first."""
         workers, ahead = max(1, self._workers), self._ahead
         if os.environ.get(_RANKS, "1") != "1":
-            workers, ahead = _MOST_WORKERS, int(self._design.get("ahead", 0))
+            workers, ahead = MOST_WORKERS, int(self._design.get("ahead", 0))
         counted = self._block_steps - self._settle_steps
         # At least a round to settle in, and whole rounds that count: batches come in bursts.
         self._settle_steps = _round_up(max(self._settle_steps, workers + 1 + ahead), workers)
@@ -289,13 +290,13 @@ def _round_up(steps: int, round_: int) -> int:
     return -(-steps // round_) * round_
 
 
-def turns_of(probe: Probe, orders: dict[str, Any]) -> Turns | None:
+def turns_of(probe: Reporter, orders: dict[str, Any]) -> Turns | None:
     """Return the experiment that was asked for, None where none was."""
     design = orders.get("experiment")
     if not isinstance(design, dict):
         return None
     try:
-        ahead = _RANKS_AHEAD if _WORKERS in orders["actions"] else 0
+        ahead = _RANKS_AHEAD if WORKERS in orders["actions"] else 0
         return Turns(lambda: probe.events, {**design, "ahead": ahead})
     except (KeyError, TypeError, ValueError):
         return None

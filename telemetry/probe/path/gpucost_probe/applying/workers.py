@@ -89,7 +89,7 @@ def _always() -> bool:
     return True
 
 
-class WorkerStart:
+class _WorkerStart:
     """What a worker does first: leaves signals to the program."""
 
     def __init__(self, own: Callable[[int], None] | None) -> None:
@@ -168,7 +168,7 @@ class Pool:
         self.ahead, self.count = ahead, int(settings["num_workers"])
         self._pid, self._patience_s = os.getpid(), max(_SHORTEST_WAIT_S, _TIMES * slowest_s)
         earlier = set(multiprocessing.active_children())
-        start = WorkerStart(loader.worker_init_fn)
+        start = _WorkerStart(loader.worker_init_fn)
         handler = signal.getsignal(signal.SIGCHLD)
         blocked = {getattr(signal, name) for name in _SIGNALS}
         start.mask = mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)

@@ -9,7 +9,6 @@ seen, nor is the time of the optimizer. Of JAX, TensorFlow and CuPy it is told t
 from __future__ import annotations
 
 import os
-import sys
 from time import perf_counter
 
 from ..steps import Loader
@@ -129,7 +128,7 @@ SAVING = {
 TOGETHER_S = 2.0  # files of one checkpoint follow each other within this time
 
 
-class Checkpoints:
+class _Checkpoints:
     """Numbers the checkpoints of a process: several files, saved in a row, are one."""
 
     def __init__(self, probe: Probe) -> None:
@@ -174,32 +173,15 @@ def _size(target: Foreign | str) -> int | None:
         return None
 
 
-_checkpoints: dict[int, Checkpoints] = {}
+_checkpoints: dict[int, _Checkpoints] = {}
 
 
 def patch_saving(module: ModuleType, probe: Probe) -> None:
     """Patch a module with a function that saves."""
     name, target = SAVING[module.__name__]
-    checkpoints = _checkpoints.setdefault(id(probe), Checkpoints(probe))
+    checkpoints = _checkpoints.setdefault(id(probe), _Checkpoints(probe))
     hook = Hook(probe.events.odd, checkpoints.saves, checkpoints.saved, checkpoints.not_saved)
     attach(module, name, (target,), hook)
-
-
-# Module: its framework, and what in the module is set once a device is in use.
-IN_USE = {
-    "jax._src.xla_bridge": ("jax", "_backends"),
-    "tensorflow.python.eager.context": ("tensorflow", "_context"),
-    "cupy": ("cupy", "__version__"),
-}
-
-
-def greet(probe: Probe) -> None:
-    """Say hello for a framework of the table that is in use, where nobody has said it yet."""
-    for module, (framework, attribute) in IN_USE.items():
-        loaded = sys.modules.get(module)
-        if loaded is not None and getattr(loaded, attribute, None):
-            probe.events.hello(framework)
-            return
 
 
 def note_other(_module: ModuleType, probe: Probe) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..foreign import Foreign
     from ..process import Probe
 
-    _Start = Tuple[Foreign, Optional["LoaderRecord"], float]
-    _Fetch = Tuple["LoaderRecord", Foreign, float, Optional[Tuple[float, float]]]
+    _Start = Tuple[Foreign, Optional["_LoaderRecord"], float]
+    _Fetch = Tuple["_LoaderRecord", Foreign, float, Optional[Tuple[float, float]]]
 
 
 # Settings that an event tells; `given` names those that differ from the constructor's default. A
@@ -31,7 +31,7 @@ MOST_TOLD = 1000  # a loader made for each step is not told for ever
 _LOOKED_AT, _EVERY = 32, 8  # waits of each loader whose work is looked at: the first, then one in 8
 
 
-class LoaderRecord(Loader):
+class _LoaderRecord(Loader):
     """A loader with what it takes to know it again and to count its items."""
 
     __slots__ = ("batch_size", "generation", "looked", "sampled", "waited_s", "waits", "wanted_s")
@@ -68,11 +68,11 @@ class Loaders:
         self._probe = probe
         self._outermost = Outermost()  # a data set may read loaders of its own
         self._module = module
-        self._records: dict[int, tuple[Callable[[], object], LoaderRecord]] = {}
+        self._records: dict[int, tuple[Callable[[], object], _LoaderRecord]] = {}
         self._generation = probe.generation
         self._count = 0
 
-    def record(self, loader: Foreign) -> LoaderRecord | None:
+    def record(self, loader: Foreign) -> _LoaderRecord | None:
         """Return what is known of a loader, reported the first time; None in a loader's worker."""
         if self._is_worker():
             return None
@@ -83,7 +83,7 @@ class Loaders:
         if entry is not None and entry[0]() is loader:
             return entry[1]
         self._count += 1
-        record = LoaderRecord(self._count, self._generation)
+        record = _LoaderRecord(self._count, self._generation)
         key, forget = id(loader), self._records.pop
         self._records[key] = (weakref.ref(loader, lambda _: forget(key, None)), record)
         if self._count <= MOST_TOLD:
@@ -93,7 +93,7 @@ class Loaders:
     def _is_worker(self) -> bool:
         return self._module.get_worker_info() is not None
 
-    def _tell(self, loader: Foreign, record: LoaderRecord) -> None:
+    def _tell(self, loader: Foreign, record: _LoaderRecord) -> None:
         events = self._probe.events
         events.hello("pytorch")
         iterable = bool(loader._dataset_kind)
@@ -142,7 +142,7 @@ class Loaders:
 
     def fetches(self, iterator: Foreign) -> _Fetch | None:
         """Take the begin of a wait; None where another loader's data set reads this one."""
-        record: LoaderRecord | None = iterator.__dict__.get(_ATTRIBUTE)
+        record: _LoaderRecord | None = iterator.__dict__.get(_ATTRIBUTE)
         if record is None or record.generation != self._probe.generation:
             return None
         if not self._outermost.enter():
@@ -170,7 +170,7 @@ class Loaders:
             self._outermost.leave()
             self._probe.steps.exhausted(fetch[0], fetch[2], perf_counter())
 
-    def _tell_work(self, record: LoaderRecord) -> None:
+    def _tell_work(self, record: _LoaderRecord) -> None:
         """Tell how much of the waits so far was on a core, whenever twice as many are known."""
         if record.number <= MOST_TOLD:
             self._probe.events.write(
@@ -223,7 +223,7 @@ def patch_loaders(module: ModuleType, probe: Probe) -> None:
     if probe.trial is not None:
         probe.trial.watch(module)
     if probe.recipe is not None:
-        from ..applying.input import Inputs
+        from ..applying.feed import Inputs
 
         Inputs(module, probe.recipe)
     tell, loaders = probe.events.odd, Loaders(module, probe)
@@ -236,7 +236,7 @@ def patch_loaders(module: ModuleType, probe: Probe) -> None:
 DEEPEST = 8
 
 
-def items_of_place(record: LoaderRecord, number: int) -> int | None:
+def items_of_place(record: _LoaderRecord, number: int) -> int | None:
     """Return the items of batch `number`, from 1, of a loader that cuts the batches itself.
 
     Then each has `batch_size` items, but for a rest at the end; what a collate function makes of

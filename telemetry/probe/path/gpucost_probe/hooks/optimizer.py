@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PATIENCE = 20  # steps of another optimizer until it becomes the clock
 
 
-class StepClock:
+class _StepClock:
     """Decides which optimizer's steps are the steps of the process: the first that steps."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def has_closure(args: _Arguments, kwargs: dict[str, object]) -> bool:
     return any(callable(value) for value in (*args, *kwargs.values()))
 
 
-class StepHooks:
+class _StepHooks:
     """The hooks that PyTorch 2 calls before and after each step.
 
     A step within a step (`super().step()`, a wrapper) is part of it. The hooks are never in the
@@ -78,7 +78,7 @@ class StepHooks:
 
     def _begin_anew(self) -> None:
         self._generation = self._probe.generation
-        self._clock = StepClock()
+        self._clock = _StepClock()
         self._circumstances = Circumstances(self._probe)
 
     def before(self, optimizer: Foreign, _args: object, _kwargs: object) -> None:
@@ -160,7 +160,7 @@ def patch_optimizers(module: ModuleType, probe: Probe) -> None:
         from ..applying.compute import Compute
 
         compute = Compute(probe.recipe)
-    hooks = StepHooks(probe, compute)
+    hooks = _StepHooks(probe, compute)
     module.register_optimizer_step_pre_hook(hooks.before)
     module.register_optimizer_step_post_hook(hooks.after)
 
