@@ -12,11 +12,11 @@ from msgspec import UNSET
 
 from planner.actions import ACTIONS, Action, action
 from planner.actions.settings import MachineSettings
-from planner.choice.baseline import as_copies, find_baseline, find_today, with_gpu
+from planner.choice.baseline import as_copies, find_baseline, find_today, with_machine
 from planner.choice.context import JobContext
 from planner.choice.offers import Market
 from planner.choice.option import energy_today, how_it_runs_today
-from planner.choice.ranking import rank_candidates
+from planner.choice.ranking import STAY, rank_candidates
 from planner.choice.requirements import Period, Requirements, check_sold
 from planner.choice.search import find_candidates, price_cures, spare_copies
 from planner.choice.workload import (
@@ -34,7 +34,13 @@ from planner.diagnosis.diagnose import diagnose, fixes, reclaimable, without_act
 from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
-from planner.plan.advice import close_at_night, cure_now, find_proof, steady_use
+from planner.plan.advice import (
+    close_at_night,
+    cure_now,
+    find_proof,
+    keeps_target_for_less,
+    steady_use,
+)
 from planner.plan.answer import answer, with_sharing
 from planner.plan.cluster import cluster_of, plan_cluster
 from planner.plan.confidence import rate_confidence
@@ -312,15 +318,15 @@ def plan_job(
         tenancy: its part in the bill of a shared machine.
         packs: whether it is going to be packed with others.
     """
-    requirements = market.asked
-    context = assess(profile, market.catalog, requirements, period, tenancy, shared=market)
+    context = assess(profile, market.catalog, market.asked, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
-    best = ranking.best
     machine, baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
     remedies, priced = _remedies(context, machine)
-    now = cure_now(context, priced, best, ranking.options)
+    now = cure_now(context, priced, ranking.best, ranking.options)
+    best = None if keeps_target_for_less(now, ranking.best, baseline) else ranking.best
+    recommended = best.id if best else STAY
     return JobDraft(
         profile=context.measured,
         baseline=context.baseline,
@@ -328,18 +334,18 @@ def plan_job(
         findings=context.findings,
         options=ranking.options,
         rejected=rejected,
-        recommended=ranking.recommended,
+        recommended=recommended,
         named=ranking.named,
         confidence=rate_confidence(context, best),
         machine=machine,
         remedies=remedies,
         priced=priced,
         work_cost=context.work_cost(baseline.cost),
-        energy=energy_today(context.measured, baseline.hours, requirements.site, baseline.replicas),
+        energy=energy_today(context.measured, baseline.hours, market.asked.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
         now=now,
         reason=ranking.reason,
-        proof=find_proof(context, ranking.options, ranking.recommended, now),
+        proof=find_proof(context, ranking.options, recommended, now),
         steady=steady_use(context, best),
         off_hours=close_at_night(context, priced),
         home=home,
@@ -369,7 +375,7 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, requirements, period)
     baseline = find_baseline(profile, work, catalog, requirements, tenancy)
-    profile = with_gpu(profile, baseline)
+    profile = with_machine(profile, baseline.offer, assumed=baseline.assumed)
     working = at_work(profile)
 
     def diagnosed(spare: float | None) -> JobContext:

@@ -10,14 +10,16 @@ between the items of a list is a message, too: `separator.words`.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from contextvars import ContextVar
 
 ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
@@ -72,6 +74,19 @@ def join(parts: Iterable[str], kind: str = "clauses") -> str:
     """Return what is not empty of parts as one message: `words`, `clauses` or `sentences`."""
     some = tuple(part for part in parts if part)
     return some[0] if len(some) == 1 else Message(f"list.{kind}", parts=some) if some else ""
+
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def set_within(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Let a variable have a value within a block: the language, or a rate beside dollars."""
+    before = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(before)
 
 
 @cache

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from planner.documents.plan_change import JobChange, PlanChange
+    from planner.documents.plan_change import PlanChange
     from planner.plan.job import JobPlan, Rejected
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
@@ -404,25 +404,16 @@ def change_comment(change: PlanChange) -> str:
 
 def change_text(change: PlanChange) -> str:
     """Return what changed between two plans in markdown: causes, findings, jobs."""
-    totals = change.totals
-    causes = (
-        (_("price changes (same usage)"), totals.price_usd),
-        (_("usage changes (same prices)"), totals.usage_usd),
-        (_("other machines"), totals.machine_usd),
-        (_("new jobs"), totals.new_jobs_usd),
-        (_("jobs that ended"), totals.gone_jobs_usd),
-    )
-    moved = [row for row in change.jobs if row.what != "stays" or row.before != row.after]
-    moved.sort(key=_moved, reverse=True)
     return _fill(
         "change.md.j2",
-        period=report_text.period_name(change.period),
+        period=report_text.period_words(change),
         change=change,
-        causes=causes,
+        causes=report_text.causes(change.totals),
         waste=_waste(change),
-        jobs=moved[:_COMMENT_ROWS],
-        left=max(0, len(moved) - _COMMENT_ROWS),
-        signed=signed,
+        jobs=change.moved[:_COMMENT_ROWS],
+        left=max(0, len(change.moved) - _COMMENT_ROWS),
+        signed=report_text.signed,
+        more=report_text.moved_text(change),
     )
 
 
@@ -436,14 +427,3 @@ def _waste(change: PlanChange) -> list[tuple[str, list[object], int]]:
             shown: list[object] = [*rows[:_COMMENT_ROWS]]
             tables.append((change_kind, shown, max(0, len(rows) - _COMMENT_ROWS)))
     return tables
-
-
-def _moved(row: JobChange) -> Decimal:
-    return abs((row.after or _ZERO) - (row.before or _ZERO))
-
-
-def signed(usd: Decimal | None) -> str:
-    """Return `+$12.00`, `-$3.50`; a dash for what is not known."""
-    if usd is None:
-        return "-"
-    return f"{'-' if usd < 0 else '+'}{report_text.dollars(abs(usd))}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from collections.abc import Iterable, Mapping
     from decimal import Decimal
 
+    from planner.documents.plan_change import ChangeTotals, PlanChange
     from planner.models.estimate import Estimate
     from planner.plan.bill import OptionCost, RentedOffer, TodayCost
     from planner.plan.job import JobPlan
@@ -36,14 +37,9 @@ _SHARE = "fraction"  # the unit of what is read in percent
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
 
 
-def period_words(plan: Plan) -> str:
+def period_words(plan: Plan | PlanChange) -> str:
     """Return `a month` or `a run`."""
-    return period_name(plan.period)
-
-
-def period_name(period: str) -> str:
-    """Return `a month` or `a run` of a period's code."""
-    return _(_PERIODS[period])
+    return _(_PERIODS[plan.period])
 
 
 def dollars(amount: Decimal | None) -> str:
@@ -51,14 +47,34 @@ def dollars(amount: Decimal | None) -> str:
     return _("unknown") if amount is None else f"${show(amount)}"
 
 
-def plain_dollars(amount: Decimal) -> str:
-    """Return `1,234.56` of an exact amount."""
-    return show(amount)
-
-
 def whole_dollars(amount: Decimal | None) -> str:
     """Return `$1,235`, cents kept below $10."""
     return _("unknown") if amount is None else f"${money.whole_dollars(amount)}"
+
+
+def signed(usd: Decimal | None) -> str:
+    """Return `+$12.00`, `-$3.50`; a dash for what is not known."""
+    return "-" if usd is None else f"{'-' if usd < 0 else '+'}{dollars(abs(usd))}"
+
+
+def causes(totals: ChangeTotals) -> tuple[tuple[str, Decimal], ...]:
+    """Return what a bill moved by, cause by cause."""
+    return (
+        (_("price changes (same usage)"), totals.price_usd),
+        (_("usage changes (same prices)"), totals.usage_usd),
+        (_("other machines"), totals.machine_usd),
+        (_("new jobs"), totals.new_jobs_usd),
+        (_("jobs that ended"), totals.gone_jobs_usd),
+    )
+
+
+def moved_text(change: PlanChange) -> str:
+    """Return `+$140.00; hours +20%, price of an hour -5%`: what finance asks first."""
+    usd = signed(change.totals.after - change.totals.before)
+    if change.hours_ratio is None or change.hour_price_ratio is None:
+        return usd
+    hours, price = (f"{part - 1:+.0%}" for part in (change.hours_ratio, change.hour_price_ratio))
+    return _("{usd}; hours {hours}, price of an hour {price}", usd=usd, hours=hours, price=price)
 
 
 def money_text(amount: Decimal | None) -> str:
@@ -109,6 +125,15 @@ def machine_name(offer: RentedOffer | None, count: int = 1, *, is_manual: bool =
         name = _("{where} (manual)", where=name) if is_manual else name
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
+
+
+def where_it_runs(way: Way, *, is_manual: bool = True) -> str:
+    """Return where an option runs, with its GPU where the place does not name the machine."""
+    offer, where = way.offer, machine_name(way.offer, way.count, is_manual=is_manual)
+    if offer is None or not offer.by_hand_at:
+        return where
+    gpus = round(offer.gpu_count * way.count)
+    return _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
 
 
 def read_on(offer: RentedOffer | None) -> str:

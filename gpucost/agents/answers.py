@@ -324,9 +324,7 @@ def _job(plan: Plan, job: JobPlan) -> AgentPlannedJob:
         machine=None if offer is None else f"{offer.provider}/{offer.instance_type}",
         count=None if chosen is None else chosen.count,
         actions=() if chosen is None else chosen.actions,
-        cost=None
-        if chosen is None
-        else CostRange(low=chosen.cost.low, mid=chosen.cost.mid, high=chosen.cost.high),
+        cost=None if chosen is None else chosen.cost.ends,
         why=None if chosen is None else chosen.why,
     )
 

@@ -13,7 +13,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import StringIO
@@ -38,6 +44,7 @@ from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.models.document import encode
 from pricing.errors import GpucostError, InputError, InterruptedByUserError, RefusedError
+from pricing.message import set_within
 from providers.redaction import redact
 
 LAST_WORDS_S = 1.0
@@ -244,14 +251,9 @@ class _Progress:
             await anyio.sleep(BEAT_S)
             await self._report(self._doing)
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
+    def listening(self) -> AbstractContextManager[None]:
         """Tell what is said in the block, in whatever thread it is."""
-        token = _listener.set(self._say)
-        try:
-            yield
-        finally:
-            _listener.reset(token)
+        return set_within(_listener, self._say)
 
     def _say(self, line: str) -> None:
         self._doing = redact(line)[:200]

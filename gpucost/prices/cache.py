@@ -28,6 +28,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, ProviderError
+from pricing.message import set_within
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import Passed, Span, check, spans
 from pricing.refresh.reading import Feed, PriceReading, Question
@@ -198,11 +199,8 @@ def pulled_prices(*, offline: bool, refresh: bool) -> Iterator[None]:
         if address and (refresh or _is_due()):
             pull = _Pull(address, key, tells=refresh)
             pull.start()
-    token = _PULL.set(pull)
-    try:
+    with set_within(_PULL, pull):
         yield
-    finally:
-        _PULL.reset(token)
 
 
 def refreshing_prices(run: Callable[_Params, _Result]) -> Callable[_Params, _Result]:

@@ -240,15 +240,6 @@ def _columns(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _where(way: "report_text.Way") -> str:
-    """Return where an option runs, with its GPU where the place does not name the machine."""
-    offer, where = way.offer, report_text.machine_name(way.offer, way.count)
-    if offer is None or not offer.by_hand_at:
-        return where
-    gpus = round(offer.gpu_count * way.count)
-    return _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
-
-
 def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
     """Return today's row and that of each option."""
     today = job.baseline
@@ -262,7 +253,7 @@ def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
     return [
         (
             f"{id_}*" if id_ == job.recommended else id_,
-            _where(way),
+            report_text.where_it_runs(way),
             f"{way.offer.gpu_count}x {way.offer.gpu}" if way.offer else _("unknown"),
             how,
             report_text.hours(way.hours),

@@ -340,15 +340,15 @@ def _paid_until(profile: Profile, requirements: Requirements) -> date | None:
     return requirements.paid_until or (date.fromisoformat(stated) if stated else None)
 
 
-def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
+def with_machine(profile: Profile, offer: Offer | None, *, assumed: bool) -> Profile:
     """Return the profile with the GPU and the host of a stated machine filled in where missing.
 
     A service was measured on the machines of one copy.
     """
-    offer, hardware = baseline.offer, profile.hardware
-    if offer is None or baseline.assumed:
+    hardware = profile.hardware
+    if offer is None or assumed:
         return profile
-    machines = max(1, baseline.count // baseline.replicas)
+    machines = _machines(profile, offer)
     count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * machines)
     return replace(
         profile,
@@ -380,11 +380,7 @@ def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) ->
         offer, assumed, _ = find_today(profile, catalog, requirements)
     except InputError:
         return profile  # planning it says what is wrong
-    if offer is not None and not assumed and profile.hardware.gpu is None:
-        count = profile.hardware.gpu_count or len(profile.gpus) or max(1, round(offer.gpu_count))
-        profile = replace(
-            profile, hardware=replace(profile.hardware, gpu=offer.gpu, gpu_count=count)
-        )
+    profile = with_machine(profile, offer, assumed=assumed)
     hardware = profile.hardware
     gpus, machines = profile.gpu_count, _machines(profile, offer)
     copies = job.replicas.now if job.replicas else None if job.serving else gpus

@@ -180,11 +180,6 @@ def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:
     return tuple({way.codes: way for way in moved}.values())
 
 
-def _is_paid(size: OnSale, context: JobContext) -> bool:
-    """Return whether that is the machines that are paid today."""
-    return context.baseline.is_paid(size.offer, size.machines * context.work.replicas)
-
-
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
     """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle.
 
@@ -275,7 +270,7 @@ def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
-        stays=_is_paid(size, context),
+        stays=context.baseline.is_paid(offer, size.machines * context.work.replicas),
         unknown_today=_unknown_today(offer, context),
     )
 

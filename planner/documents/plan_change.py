@@ -1,12 +1,14 @@
 """What changed between two plans: costs by cause, new and gone waste (`gpucost.plan-change/v1`)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Literal
 
 import msgspec
 
+from planner.models.document import Number
+from planner.models.estimate import digits
 from planner.plan.job import JobPlan
 from planner.plan.option import Baseline
 from planner.plan.plan import Plan
@@ -44,6 +46,13 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     machine_usd: Amount | None = None
     busy_before: float | None = None
     busy_after: float | None = None
+
+    @property
+    def moved_usd(self) -> Decimal | None:
+        """After less before; None where a cost is unknown."""
+        if self.what == "stays" and None in (self.before, self.after):
+            return None
+        return (self.after or _ZERO) - (self.before or _ZERO)
 
     @property
     def busy_hour_ratio(self) -> float | None:
@@ -115,6 +124,10 @@ class PlanChange(msgspec.Struct, frozen=True, kw_only=True):
         jobs: by name.
         waste: findings that came or went.
         unknown: jobs whose cost is unknown in a plan that has them; they are in no total.
+        hours_ratio: machine hours of the jobs that stay, after over before; None where there are
+            none, as the next.
+        hour_price_ratio: the same of what an hour of their machines costs. More hours and
+            another price make the bill: it grows by the product of both.
     """
 
     schema: str = SCHEMA
@@ -126,6 +139,14 @@ class PlanChange(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[JobChange, ...]
     waste: tuple[WasteChange, ...]
     unknown: tuple[str, ...] = ()
+    hours_ratio: Number | None = None
+    hour_price_ratio: Number | None = None
+
+    @property
+    def moved(self) -> tuple[JobChange, ...]:
+        """The jobs that came, went, or cost something else, those that moved most first."""
+        moved = (job for job in self.jobs if job.what != "stays" or job.before != job.after)
+        return tuple(sorted(moved, key=lambda job: -abs(job.moved_usd or _ZERO)))
 
 
 def plan_change(old: Plan, new: Plan) -> PlanChange:
@@ -148,6 +169,8 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
         change for name in names for change in _waste(name, before.get(name), after.get(name))
     )
     unpriced = tuple(job.job for job in jobs if not _is_known(job))
+    priced = [job.job for job in jobs if job.what == "stays" and _is_known(job)]
+    moved = _hours_and_price(*([plan[n].baseline for n in priced] for plan in (before, after)))
     return PlanChange(
         period=new.period,
         earlier=old.as_of,
@@ -156,7 +179,27 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
         jobs=jobs,
         waste=waste,
         unknown=unpriced,
+        hours_ratio=moved and digits(moved[0]),
+        hour_price_ratio=moved and digits(moved[1]),
     )
+
+
+def _hours_and_price(
+    before: Sequence[Baseline], after: Sequence[Baseline]
+) -> tuple[float, float] | None:
+    """Return machine hours after over before, and the price of one; None where none is known."""
+    hours, hours_now = (
+        sum((Decimal(str(today.hours.mid)) * today.count for today in bills), _ZERO)
+        for bills in (before, after)
+    )
+    bill, bill_now = (sum(map(_compute_usd, bills), _ZERO) for bills in (before, after))
+    if not (hours and bill and hours_now):
+        return None
+    return float(hours_now / hours), float(bill_now / hours_now * hours / bill)
+
+
+def _compute_usd(today: Baseline) -> Decimal:
+    return sum((line.usd for line in today.cost.lines if line.what == "compute"), _ZERO)
 
 
 def _by_name(plan: Plan) -> Mapping[str, JobPlan]:
@@ -198,8 +241,7 @@ def _causes(old: Baseline, new: Baseline, moved: Decimal) -> tuple[Decimal, Deci
     """
     if old.offer is None or new.offer is None or _machine(old) != _machine(new):
         return _ZERO, _ZERO, moved
-    compute = sum((line.usd for line in old.cost.lines if line.what == "compute"), _ZERO)
-    per_hour = old.offer.usd_per_hour
+    compute, per_hour = _compute_usd(old), old.offer.usd_per_hour
     if not per_hour:
         return _ZERO, moved, _ZERO
     dearer = EXACT.divide(new.offer.usd_per_hour - per_hour, per_hour)

@@ -158,11 +158,7 @@ def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | No
     return ("slowdown", Message("share.use-unmeasured", jobs=names)) if names else None
 
 
-def _slowdown(group: list[Tenant], requirements: Requirements) -> tuple[Reason, str] | None:
-    return _busy(group) or _slowest(group, requirements)
-
-
-def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
+def _busy(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     total = sum(t.share or 0.0 for t in group)
     if total <= BUSIEST:
         return None
@@ -176,7 +172,7 @@ def _slowest(group: list[Tenant], requirements: Requirements) -> tuple[Reason, s
     return None
 
 
-_ON_ONE = (_memory, _host, _unmeasured, _latency, _slowdown, _peaks, _other_parts)
+_ON_ONE = (_memory, _host, _unmeasured, _latency, _busy, _slowest, _peaks, _other_parts)
 _ON_SLICES = (_slices, _host, _latency, _slowest, _peaks_on_slices)
 """A slice has its own memory, bandwidth and compute; cores and RAM of the host are everybody's."""
 

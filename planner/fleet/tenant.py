@@ -25,11 +25,11 @@ from planner.fleet.placements import Away, Home
 from planner.models.estimate import Estimate
 from planner.prediction.probes import speed_on_slice
 from planner.prediction.sharing import partitioned, peak_share, shared_speed
-from planner.prediction.slices import Probes, compute_of, cut, memory_growth, smallest, speeds_on
+from planner.prediction.slices import Probes, compute_of, cut, grown_need_gib, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
-from planner.signals.signals import memory_need_gib, too_little_read, worst_latency_ms
+from planner.signals.signals import too_little_read, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 from pricing.message import Message
@@ -396,13 +396,12 @@ def tenant(
         home: the machine.
         probes: jobs measured elsewhere; those on slices of the job's GPU tell how fast it is there.
     """
-    need_gib = memory_need_gib(profile)
     return Tenant(
         profile=profile,
         baseline=baseline,
         home=None,
         share=None,
-        memory_gib=None if need_gib is None else need_gib * memory_growth(profile),
+        memory_gib=grown_need_gib(profile),
         on_slice=speed_on_slice(profile, probes) if probes else None,
     ).at(home)
 

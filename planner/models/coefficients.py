@@ -1,12 +1,14 @@
 """The fitted coefficients that ship with the planner: tables of `planner/models/data`."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+from pricing.message import set_within
 
 _DATA = Path(__file__).parent / "data"
 _NOTHING: Mapping[str, Mapping[str, Any]] = {}
@@ -26,14 +28,9 @@ def _shipped(name: str) -> Mapping[str, Any]:
     return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-@contextmanager
-def fitted_as(**tables: Mapping[str, Any]) -> Iterator[None]:
+def fitted_as(**tables: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Predict by other coefficients within a block: evaluations leave out what they ask about."""
-    token = _instead.set({**_instead.get(_NOTHING), **tables})
-    try:
-        yield
-    finally:
-        _instead.reset(token)
+    return set_within(_instead, {**_instead.get(_NOTHING), **tables})
 
 
 def memoize(size: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:

@@ -14,7 +14,7 @@ import msgspec
 
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
-from planner.choice.baseline import bill_of_work, seconds
+from planner.choice.baseline import LIMITS, Baseline, bill_of_work, seconds
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.feasibility import BUSIEST
@@ -124,8 +124,8 @@ def _without_gpu(context: JobContext) -> Now | None:
         return None
     low, mid, high = (cents(machines - price * part) for part in _CORES_DIFFER)
     saves = Saved(low=low, mid=mid, high=high)
-    step = _step((_USE_GPU,), f"gpucost explain {_USE_GPU}", saves, 2.0, context)
     text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
+    step = _step((_USE_GPU,), _way(ACTIONS[_USE_GPU]), saves, 2.0, context)
     return msgspec.structs.replace(step, what=text)
 
 
@@ -159,11 +159,22 @@ def _too_slow(context: JobContext) -> Now | None:
     return _more_copies(needed, text, cost, context)
 
 
+def keeps_target_for_less(now: Now | None, choice: Option | None, baseline: Baseline) -> bool:
+    """Return whether a step here does for a missed latency target what an option costs more for.
+
+    So does a look at the host where the GPU is not what takes the time.
+    """
+    broken = {item.reason for item in baseline.broken if item.reason in LIMITS}
+    if now is None or choice is None or not now.mends_limit or broken != {"latency"}:
+        return False
+    return now.usd is None or now.usd.mid < choice.cost
+
+
 def _more_copies(needed: int, text: str, cost: Decimal, context: JobContext) -> Now:
     """Return the step to so many copies, and what they cost more than today's."""
     usd_more = cents(cost * (context.work.replicas - needed) / context.work.replicas)
     saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
-    step = _step((_MORE,), f"gpucost explain {_MORE}", saves, ACTIONS[_MORE].effort_hours, context)
+    step = _step((_MORE,), _way(ACTIONS[_MORE]), saves, ACTIONS[_MORE].effort_hours, context)
     return msgspec.structs.replace(step, what=text)
 
 
@@ -288,7 +299,7 @@ def _step(
         pays_back = None if ratio is None else float(ratio)
     return Now(
         kind="try",
-        what=join((ACTIONS[code].title for code in codes), "words"),
+        what=join((ACTIONS[code].title for code in codes), "plus"),
         actions=codes,
         command=command,
         usd=paid,

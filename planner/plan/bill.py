@@ -293,8 +293,18 @@ class CostRange(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         in_order(self.low, self.mid, self.high)
 
+    @property
+    def ends(self) -> "CostRange":
+        """The range alone."""
+        return CostRange(low=self.low, mid=self.mid, high=self.high)
 
-class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
+    @classmethod
+    def exactly(cls, amount: Amount) -> "CostRange":
+        """Return a cost without a range."""
+        return CostRange(low=amount, mid=amount, high=amount)
+
+
+class OptionCost(CostRange, frozen=True, kw_only=True):
     """The predicted bill of an option.
 
     Attributes:
@@ -315,9 +325,6 @@ class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
         basis: where the two come from.
     """
 
-    low: Amount
-    mid: Amount
-    high: Amount
     lines: tuple[CostLine, ...]
     at_least: bool = False
     unknown: tuple[str, ...] = ()
@@ -327,9 +334,6 @@ class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
     by_cure: UsdRange | UnsetType = UNSET
     by_use: UsdRange | UnsetType = UNSET
     basis: str = ""
-
-    def __post_init__(self) -> None:
-        in_order(self.low, self.mid, self.high)
 
 
 class TodayCost(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ def _with_machine(job: JobDraft) -> JobDraft:
         kind="end",
         what=join(text),
         actions=(END,),
-        usd=CostRange(low=zero, mid=zero, high=zero),
+        usd=CostRange.exactly(zero),
         saves=Saved(low=cost, mid=cost, high=cost),
         pays_back_periods=0,
     )

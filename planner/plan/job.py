@@ -120,6 +120,11 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     pays_back_periods: Number | None = None
     effort_hours: Number | None = None
 
+    @property
+    def mends_limit(self) -> bool:
+        """Whether it is done for a target that is missed: it costs more, or looks for the cause."""
+        return not self.actions or (self.saves is not None and self.saves.mid < 0)
+
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
     """An option in the figures that decide.

@@ -285,11 +285,11 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
 def _way(option: Option | None, job: JobDraft) -> Way | None:
     if option is None:
         return None
-    move, benefit, offer, cost = option.move, option.benefit, option.offer, option.cost
+    move, benefit, offer = option.move, option.benefit, option.offer
     factor, fixed = job.work.time_factor(option.hours.mid, option.actions), job.work.fixed_work
     return Way(
         option=option.id,
-        usd=CostRange(low=cost.low, mid=cost.mid, high=cost.high),
+        usd=option.cost.ends,
         saves=option.saves,
         time_factor=digits_of(factor if fixed else None),
         purchase=offer.purchase,

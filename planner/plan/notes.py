@@ -17,7 +17,7 @@ from planner.plan.draft import JobDraft
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
 from planner.prediction.sharing import peak_share
-from planner.prediction.slices import DAY_S, memory_growth, recorded_s, whole_gpu
+from planner.prediction.slices import DAY_S, grown_need_gib, memory_growth, recorded_s, whole_gpu
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
@@ -308,8 +308,8 @@ def core_limits(placement: Placement, jobs: Sequence[JobDraft]) -> dict[str, int
 
 
 def _memory_gib(profile: Profile) -> float | None:
-    need = memory_need_gib(profile)
-    return None if need is None else need * memory_growth(profile) + CONTEXT_GIB
+    need = grown_need_gib(profile)
+    return None if need is None else need + CONTEXT_GIB
 
 
 def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:

@@ -50,8 +50,8 @@ from planner.models.estimate import Estimate, exactly
 from planner.prediction.slices import (
     Probes,
     cut,
+    grown_need_gib,
     measured_slice,
-    memory_growth,
     on_whole,
     peak_of,
     speeds_on,
@@ -59,7 +59,6 @@ from planner.prediction.slices import (
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
-from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, PartitionMode, partition_modes
@@ -277,10 +276,9 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
 def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> str | None:
     """Return why a partition does not hold a job; larger ones would be too few."""
     for profile in profiles:
-        need = memory_need_gib(profile)
+        need = grown_need_gib(profile)
         if need is None or compute_share(profile) is None:
             return Message("sharing.unmeasured", job=profile.job.name)
-        need *= memory_growth(profile)
         room = USABLE * mode.memory_gib(gpu)
         if need > room:
             return Message(

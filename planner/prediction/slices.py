@@ -57,6 +57,12 @@ def memory_growth(profile: Profile) -> float:
     return float(row["memory"]) if row else 1.0
 
 
+def grown_need_gib(profile: Profile) -> float | None:
+    """Return the memory that a job needs of one GPU beyond its recording, too; None: not known."""
+    need = memory_need_gib(profile)
+    return None if need is None else need * memory_growth(profile)
+
+
 def peak_of(profile: Profile, statistics: Statistics) -> float | None:
     """Return the 95th percentile of a share of a GPU's time, the hours not recorded included.
 
@@ -205,10 +211,9 @@ def cut(
         return Message("slice.none", gpu=gpu.name)
     rooms = []
     for profile in profiles:
-        need = memory_need_gib(profile)
+        need = grown_need_gib(profile)
         if need is None or compute_share(profile) is None:
             return Message("sharing.unmeasured", job=profile.job.name)
-        need *= memory_growth(profile)
         rooms.append(_holding(gpu, need))
         if not rooms[-1]:
             return Message("slice.too-small", gpu=gpu.name, gib=need, job=profile.job.name)
@@ -219,10 +224,8 @@ def cut(
 
 def smallest(gpu: Gpu, profile: Profile) -> MigProfile | None:
     """Return the smallest slice that holds a job's memory; None where none does."""
-    need = memory_need_gib(profile)
-    if need is None:
-        return None
-    return next(iter(_holding(gpu, need * memory_growth(profile))), None)
+    need = grown_need_gib(profile)
+    return None if need is None else next(iter(_holding(gpu, need)), None)
 
 
 def compute_of(gpu: Gpu, piece: MigProfile) -> float:

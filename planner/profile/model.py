@@ -464,8 +464,12 @@ class Profile:
 
     @property
     def works_apart(self) -> bool:
-        """Whether each of several GPUs does work of its own, as stated; an unknown way does not."""
-        return self.gpu_count > 1 and self.job.parallelism is Parallelism.NONE
+        """Whether each of several GPUs does work of its own, as stated; an unknown way does not.
+
+        Nor does what was seen to communicate, whatever is stated.
+        """
+        communicates = self.step is not None and bool(self.step.comm_s)
+        return self.gpu_count > 1 and self.job.parallelism is Parallelism.NONE and not communicates
 
     def readings(self, slot: str) -> tuple[Statistics, ...]:
         """Return the statistics of one slot, one per GPU that reported it."""

@@ -283,12 +283,16 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
         rate: requests a second of all copies; None: what they answer today.
 
     Raises:
-        InputError: the run cannot be believed, or no number of copies keeps the targets.
+        InputError: the run cannot be believed, it does not say what a copy answers, or no number of
+            copies keeps the targets.
     """
     fit: ServingFit | None = None
     if queue := overload(profile):  # what a copy takes of fewer requests was not measured
         stopped_by, copy_rate = queue, profile.job.requests_per_s or 0.0
-        rate, needed = copy_rate * copies, copies + 1 + spare
+        if rate and not copy_rate:
+            raise too_little(profile.job.name)
+        full = rate / copy_rate if rate else copies  # so many answer it with a queue
+        rate, needed = rate or copy_rate * copies, int(full + 1e-9) + 1 + spare
     else:
         service, fit = fit_run(profile, targets)
         targets, rate = service.question.targets, rate or service.rate * copies

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from providers.aws import LATE_S, SCHEDULES
+from providers.private_files import sync_folder
 from providers.provider import Provider, SelfEnd
 
 _FOLDER = "eks-regions"
@@ -30,11 +31,7 @@ def note_region(state: Path, region: str) -> None:
     folder = state / _FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(folder / region, os.O_WRONLY | os.O_CREAT, 0o600))
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(folder)
 
 
 def is_used(_: Mapping[str, str], state: Path) -> bool:

@@ -36,12 +36,15 @@ def read_xml(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: there is none.
     """
     rows = [_xml_row(*element) for element in _elements(builder)]
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        mig=any(row.cells.get("mig_mode/current_mig") == "Enabled" for row in rows),
-    )
+    return _recording(builder, rows, hints, "mig_mode/current_mig")
+
+
+def _recording(
+    builder: RecordingBuilder, rows: list[DeviceRow], hints: Hints, mig_mode: str
+) -> Recording:
+    """Return the readings of GPUs, of which some may be cut into slices."""
+    mig = any(row.cells.get(mig_mode) == "Enabled" for row in rows)
+    return device_recording(builder, rows, hints, mig=mig)
 
 
 def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | None]]:
@@ -102,12 +105,7 @@ def read_query(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows = list(_sections(builder))
     builder.rows_read += len(rows)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        mig=any(row.cells.get("mig_mode/current") == "Enabled" for row in rows),
-    )
+    return _recording(builder, rows, hints, "mig_mode/current")
 
 
 def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:

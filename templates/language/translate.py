@@ -16,10 +16,11 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pricing.message import Message, Parameter
+from pricing.message import Message, Parameter, set_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from datetime import date
     from decimal import Decimal
 
@@ -40,12 +41,8 @@ def use_language(language: str, plan: Plan | None = None) -> Iterator[None]:
         language: its code.
         plan: what is spoken of; one that was read back holds its messages in tables.
     """
-    before, saved_before = _SPOKEN.set(language), _SAVED.set(_saved(plan) if plan else {})
-    try:
+    with set_within(_SPOKEN, language), set_within(_SAVED, _saved(plan) if plan else {}):
         yield
-    finally:
-        _SPOKEN.reset(before)
-        _SAVED.reset(saved_before)
 
 
 def _saved(plan: Plan) -> Messages:
@@ -163,27 +160,17 @@ class ExchangeRate:
 _ASKED: ContextVar[ExchangeRate | None] = ContextVar("rate", default=None)
 
 
-@contextmanager
-def showing(rate: ExchangeRate | None) -> Iterator[None]:
+def showing(rate: ExchangeRate | None) -> AbstractContextManager[None]:
     """Let totals that are said inside have another currency beside them; None: dollars alone."""
-    before = _ASKED.set(rate)
-    try:
-        yield
-    finally:
-        _ASKED.reset(before)
+    return set_within(_ASKED, rate)
 
 
 _PLAN_FILE: ContextVar[str | None] = ContextVar("plan file", default=None)
 
 
-@contextmanager
-def reading_plan(path: str | None) -> Iterator[None]:
+def reading_plan(path: str | None) -> AbstractContextManager[None]:
     """Let the commands that are said inside read the plan from a file; None: it was not saved."""
-    before = _PLAN_FILE.set(None if path == "-" else path)
-    try:
-        yield
-    finally:
-        _PLAN_FILE.reset(before)
+    return set_within(_PLAN_FILE, None if path == "-" else path)
 
 
 def plan_file() -> str | None:

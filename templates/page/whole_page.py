@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 from msgspec import UNSET, UnsetType
 
+from planner.plan.bill import CostRange
 from templates import report_text, templates_in
 from templates.language.translate import (
     _,
@@ -37,16 +38,16 @@ from templates.reports.fleet_rows import (
     group_row,
     sureness,
 )
-from templates.reports.job_screen import FirstScreen, exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from jinja2 import Environment
 
-    from planner.plan.bill import CostLine, CostRange
+    from planner.plan.bill import CostLine
     from planner.plan.job import JobPlan, Now
     from planner.plan.plan import Plan, RecommendedTotal
+    from templates.reports.job_screen import FirstScreen
 
 
 # A unit is used from twice its length on.
@@ -57,6 +58,7 @@ _COLOURS = 5  # of phases
 _TOLD = 10  # kinds of jobs of which the details are on the page: our own choice
 _NOTES = 200
 _FULL, _NOTHING = Decimal(100), Decimal(0)
+_NO_COST = CostRange.exactly(_NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +269,7 @@ def _bars(
         rows: the amounts.
         full: what a full bar is, unless a row is more.
     """
-    bars = [(label, cost or exactly(_NOTHING), notes, kind) for label, cost, notes, kind in rows]
+    bars = [(label, cost or _NO_COST, notes, kind) for label, cost, notes, kind in rows]
     widest = max((cost.high for _label, cost, _notes, _kind in bars), default=full)
     scale = _FULL / max(widest, full) if max(widest, full) else _FULL
     return [
@@ -294,7 +296,7 @@ def pair(plan: Plan) -> list[_Bar]:
     if total is None or not _is_known(plan):
         return []
     before, cost = total.cost_before, _advised(plan, total)
-    today = (_("today"), exactly(before), (), "today")
+    today = (_("today"), CostRange.exactly(before), (), "today")
     advised = (_("as advised"), cost, (), "chosen")
     return [] if cost.mid == before else _bars((today, advised), before)
 

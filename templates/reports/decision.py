@@ -118,10 +118,16 @@ def is_today(option: Option, today: Baseline) -> bool:
 
 def _part_of(job: JobPlan) -> str:
     """Return the part of the machine's bill that a job bears; empty where it bears all."""
+    part = shown_part(job)
+    return "" if part is None else _(", {held}/{of} of its bill", held=part[0], of=part[1])
+
+
+def shown_part(job: JobPlan) -> tuple[int, int] | None:
+    """Return the GPUs whose part of a bill a job bears, of how many; None where it bears all."""
     share = job.baseline.share
     if share is None or share.beside or share.held >= share.of:
-        return ""
-    return _(", {held}/{of} of its bill", held=round(share.held), of=round(share.of))
+        return None
+    return round(share.held), round(share.of)
 
 
 def _today(job: JobPlan) -> Row:
@@ -141,8 +147,9 @@ def ends_machine(job: JobPlan) -> bool:
 
 def staying(job: JobPlan) -> str:
     """Return what is to be done with a job that no option is recommended for."""
-    if ends_machine(job) and job.answer.now is not None:
-        return translate_text(job.answer.now.what)
+    now = job.answer.now
+    if now is not None and (ends_machine(job) or now.mends_limit):
+        return translate_text(now.what)
     return _("no option meets every limit") if job.baseline.breaks else _("keep as is")
 
 
@@ -273,7 +280,7 @@ def _day(by_hour: Sequence[int]) -> str:
 def stay(job: JobPlan) -> str:
     """Return why the job is to stay as it is, or that it is to end."""
     today, now = job.baseline, job.answer.now
-    if now is not None and now.kind == "end":
+    if now is not None and (now.kind == "end" or now.mends_limit):
         return _("{step}.", step=sentence(now))
     if today.cost.total is None and job.answer.reason is None:
         return _("Set today's machine with --machine to see the savings.")

@@ -139,7 +139,7 @@ def _not_taken(ways: list[ClusterBill], paid: Decimal) -> Iterator[Action]:
             yield Action(label=_("Not"), text=text)
             continue
         figures = (whole_dollars(way.usd), *_saved_and_work(way.usd, paid, way.effort_hours))
-        yield Action(label=_("Or"), text=text, figures=figures, cost=one_job.exactly(way.usd))
+        yield Action(label=_("Or"), text=text, figures=figures, cost=CostRange.exactly(way.usd))
 
 
 def _name(bill: ClusterBill) -> str:

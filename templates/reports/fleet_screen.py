@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from planner.plan.bill import CostRange
 from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
@@ -19,7 +20,6 @@ from templates.reports.job_screen import (
     FirstScreen,
     Line,
     doubts_of_recording,
-    exactly,
     gpus_of,
     next_command,
     note_of,
@@ -31,7 +31,6 @@ from templates.reports.job_screen import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan
     from planner.plan.plan import Alternative, Fleet, Plan
 
@@ -71,7 +70,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
-        actions=(*stopped, *tries, *_without_stay(_fleet_actions(plan), tries)),
+        actions=(*stopped, *tries, *(a for a in _fleet_actions(plan) if a.figures or not tries)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
         commands=(command,),
@@ -325,9 +324,10 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     if fleet and shares and not dear:
         usd = fleet.cost_after
         figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
-        actions.append(_at_home(fleet, figures, exactly(usd)))
-    elif fleet and (n := _freed_by_sharing(fleet, plan)) and _is_owed(plan):
-        actions.append(_at_home(fleet, (_frees(n), _("$0 (owned)")), None))
+        actions.append(_at_home(fleet, figures, CostRange.exactly(usd)))
+    elif fleet and _is_owed(plan):
+        n = fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after
+        actions += [_at_home(fleet, (_frees(n), _("$0 (owned)")), None)] if n > 0 else []
     only_stops = cost.mid == before - stops
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
@@ -352,7 +352,9 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         best = min(cheaper, key=lambda a: a.cost_after)
         usd, text = best.cost_after, _all_to(best, plan)
         figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
-        action = Action(label=_("Cheapest"), text=text, figures=figures, cost=exactly(usd))
+        action = Action(
+            label=_("Cheapest"), text=text, figures=figures, cost=CostRange.exactly(usd)
+        )
         actions.append(action)
     return actions
 
@@ -368,11 +370,6 @@ def _too_dear_to_share(fleet: Fleet, plan: Plan, stops: Decimal) -> str:
     )
 
 
-def _without_stay(actions: list[Action], tries: Sequence[Action]) -> list[Action]:
-    """Return the actions, without the advice to keep all where something is to be tried."""
-    return [action for action in actions if action.figures] if tries else actions
-
-
 def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
     """Return whether fewer GPUs are recommended, or cost nothing more."""
     total = plan.recommended
@@ -384,11 +381,6 @@ def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> 
     proven = fleet.gpus_after == fleet.gpus_lower_bound
     text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
     return Action(label=_("At home"), text=text, figures=figures, cost=cost)
-
-
-def _freed_by_sharing(fleet: Fleet, plan: Plan) -> int:
-    """Return the GPUs that sharing at home frees, beside those of jobs that end."""
-    return max(0, fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after)
 
 
 def _all_to(alternative: Alternative, plan: Plan) -> str:

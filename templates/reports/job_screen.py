@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
-from planner.plan.bill import CostRange
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
@@ -24,6 +23,7 @@ from templates.report_text import (
     money_range,
     money_text,
     period_words,
+    where_it_runs,
     whole_dollars,
 )
 from templates.reports.decision import (
@@ -32,6 +32,7 @@ from templates.reports.decision import (
     is_today,
     payback,
     sentence,
+    shown_part,
     stay,
     work_hours,
 )
@@ -40,13 +41,13 @@ from templates.reports.fleet_rows import names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Plan
     from planner.signals.finding import Finding
 
 _SAME_TIME = 1.05
-_MUCH_SLOWER = 1.2  # over today's hours: what --max-slowdown is where nobody says otherwise
 _ZERO = Decimal(0)
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
@@ -149,8 +150,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
-    adds_copies = job.answer.now is not None and job.answer.now.actions == ("more-gpus",)
-    if option is None and not ends_machine(job) and not adds_copies:
+    mends = job.answer.now is not None and job.answer.now.mends_limit
+    if option is None and not ends_machine(job) and not mends:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
@@ -280,14 +281,6 @@ def _scaled(option: Option, by_hour: Sequence[int]) -> str:
         is_alone = tuple(by_hour) == (1,)
         return _("{text}; a spare costs as much again", text=text) if is_alone else text
     return _("{text}; up to {n} if each takes less than predicted", text=text, n=maximum)
-
-
-def shown_part(job: JobPlan) -> tuple[int, int] | None:
-    """Return the GPUs whose part of a bill a job bears, of how many; None where it bears all."""
-    share = job.baseline.share
-    if share is None or share.beside or share.held >= share.of:
-        return None
-    return round(share.held), round(share.of)
 
 
 def gpus_of(job: JobPlan) -> int:
@@ -430,7 +423,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
             continue
         todo = _todo(tuple(report_text.own_changes(option)), plan, done)
         if not is_today(option, job.baseline):
-            where = _where(option, is_manual=not way.start)
+            where = where_it_runs(option, is_manual=not way.start)
             todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
         if doubts := _("; ").join(_doubts(way, option, trial if label == _("Next") else None)):
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
@@ -448,44 +441,28 @@ def _recommended(option: Option, plan: Plan) -> Action:
     """Return what a plan of an earlier version, which has no answer, recommends."""
     text = f"{machine_name(option.offer, option.count)}, {report_text.changes(option, plan)}"
     figures = cost_range(option.cost), saved_words(option.saves.fraction)
-    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=_of(option))
-
-
-def _of(option: Option) -> CostRange:
-    return CostRange(low=option.cost.low, mid=option.cost.mid, high=option.cost.high)
+    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=option.cost.ends)
 
 
 def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     """Return the cure on today's machine; it is an option where it is what is recommended."""
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
-    figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
+    work = work_hours(now.effort_hours or 0)
+    figures: tuple[str, ...] = (_("saving unknown"), work)
     if (usd := now.usd) and now.saves and today.total:
         is_least = today.at_least and now.kind == "try"
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=is_least)
         share = now.saves.mid / today.total
         saved = saved_words(float(share), at_most=is_least)
-        figures = (usd_range, saved, *([_work(now, plan)] if now.kind == "try" else []))
-        if share < 0:  # dearer, and done for a limit that is to be kept: nothing is to pay back
-            figures = (usd_range, saved, work_hours(now.effort_hours or 0))
+        work_and_return = work if now.mends_limit else _work(now, plan)
+        figures = (usd_range, saved, *([work_and_return] if now.kind == "try" else []))
         freed_h = job.baseline.hours.mid * (1 - (now.time_factor or 1))
         if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
             freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
-            figures = (freed, work_hours(now.effort_hours or 0))
-    is_said = now.kind == "end" or now.actions in {(), ("use-gpu",), ("more-gpus",)}
-    text = translate_text(now.what) if is_said else _todo(now.actions, plan, [])
-    return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
-
-
-def _where(option: Option, *, is_manual: bool) -> str:
-    """Return where an option runs, with its GPU where the place does not name the machine."""
-    offer, count = option.offer, option.count
-    where = machine_name(offer, count, is_manual=is_manual)
-    gpus = round(offer.gpu_count * count)
-    return (
-        _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
-        if offer.by_hand_at
-        else where
+            figures = (freed, work)
+    return Action(
+        label=_("Now"), id=id_, text=translate_text(now.what), figures=figures, cost=now.usd
     )
 
 
@@ -572,9 +549,10 @@ def saved_words(share: float | None, *, at_most: bool = False) -> str:
 
 def _launchable(job: JobPlan) -> str:
     """Return what gpucost can start in place of a choice that nothing can; empty if no need."""
-    way, longest_h = job.answer.next, job.baseline.hours.mid * _MUCH_SLOWER
+    way = job.answer.next
     if way is None or way.start:
         return ""
+    longest_h = job.baseline.hours.mid * max(1.0, way.time_factor or 1.0)
     sure = (
         o for o in job.options if o.speed is not None and not o.speed.weak and not o.cost.at_least
     )
@@ -582,7 +560,7 @@ def _launchable(job: JobPlan) -> str:
     first = next((o for o in in_time if o.provisionable and (o.saves.fraction or 0) > 0), None)
     if first is None:
         return ""
-    where, saved = _where(first, is_manual=False), saved_words(first.saves.fraction)
+    where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
     return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
 
 
@@ -680,8 +658,3 @@ def with_plan(command: str) -> str:
     if plan_file() or not any(word in command for word in ("--option", " export ", " report ")):
         return command
     return _("again with -o plan.json, then {command}", command=command)
-
-
-def exactly(amount: Decimal) -> CostRange:
-    """Return a cost without a range."""
-    return CostRange(low=amount, mid=amount, high=amount)

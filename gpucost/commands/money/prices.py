@@ -301,10 +301,19 @@ def _short(row: Offer) -> str:
 
 
 def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
-    rented = msgspec.structs.asdict(rented_offer(offer))
-    rented |= {"confidence": offer.confidence, "stale": catalog.is_stale(offer)}
+    rented = rented_offer(offer)
     return ListedOffer(
-        **rented,
+        provider=rented.provider,
+        region=rented.region,
+        instance_type=rented.instance_type,
+        gpu=rented.gpu,
+        gpu_count=rented.gpu_count,
+        purchase=rented.purchase,
+        usd_per_hour=rented.usd_per_hour,
+        as_of=rented.as_of,
+        source=rented.source,
+        confidence=offer.confidence,
+        stale=catalog.is_stale(offer),
         gpu_memory_gib=offer.gpu_memory_gib,
         vcpus=offer.vcpus,
         ram_gib=offer.ram_gib,

@@ -15,7 +15,7 @@ from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.money import show
 from templates.language.translate import ENGLISH, _, join, use_language, word
-from templates.report_text import period_name
+from templates.report_text import causes, moved_text, period_words, signed
 
 _WEEK = timedelta(days=7)
 
@@ -98,10 +98,8 @@ def print_change(change: PlanChange, output: Output) -> None:
     if output.format == "json":
         print_json(change)
         return
-    moved = [job for job in change.jobs if job.what != "stays" or job.before != job.after]
-    moved.sort(key=lambda job: -abs((job.after or Decimal(0)) - (job.before or Decimal(0))))
     is_full = output.format != "table" or output.verbose
-    shown = moved if is_full else moved[:_JOBS_SHOWN]
+    shown = change.moved if is_full else change.moved[:_JOBS_SHOWN]
     columns = _columns()
     table = Table(
         columns=columns,
@@ -112,8 +110,8 @@ def print_change(change: PlanChange, output: Output) -> None:
     print_table(table, output)
     if output.format != "table":
         return
-    if len(moved) > len(shown):
-        print_prose(_("{n} more jobs changed: -v.", n=len(moved) - len(shown)))
+    if more := len(change.moved) - len(shown):
+        print_prose(_("{n} more jobs changed: -v.", n=more))
     if new := _waste(change, "new"):
         print_prose(_("New waste: {names}.", names=new))
     if removed := _waste(change, "gone"):
@@ -162,19 +160,11 @@ def _waste(change: PlanChange, kind: str) -> str:
 def change_text(change: PlanChange) -> str:
     """Return the sum of a change with its causes in a sentence."""
     totals = change.totals
-    moved = totals.after - totals.before
-    causes = (
-        (_("prices"), totals.price_usd),
-        (_("use"), totals.usage_usd),
-        (_("other machines"), totals.machine_usd),
-        (_("new jobs"), totals.new_jobs_usd),
-        (_("jobs that ended"), totals.gone_jobs_usd),
-    )
-    parts = join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
+    parts = join(f"{name} {signed(usd)}" for name, usd in causes(totals) if usd)
     labels = {
         "span": _("{low} to {high}", low=change.earlier, high=change.later),
         "after": f"${show(totals.after)}",
-        "period": period_name(change.period),
+        "period": period_words(change),
     }
     if not parts:
         return _("{span}: {after} {period}, unchanged.", **labels)
@@ -182,23 +172,20 @@ def change_text(change: PlanChange) -> str:
         "{span}: {before} -> {after} {period} ({change}): {causes}.",
         **labels,
         before=f"${show(totals.before)}",
-        change=_signed(moved),
+        change=moved_text(change),
         causes=parts,
     )
 
 
 def _row(job: JobChange) -> tuple[str, ...]:
-    moved = None
-    if None not in (job.before, job.after) or job.what != "stays":
-        moved = (job.after or Decimal(0)) - (job.before or Decimal(0))
     return (
         job.job,
         word("change", job.what),
         _dollars(job.before),
         _dollars(job.after),
-        _("unknown") if moved is None else _signed(moved),
+        _("unknown") if job.moved_usd is None else signed(job.moved_usd),
         *(
-            "" if usd is None else _signed(usd)
+            "" if usd is None else signed(usd)
             for usd in (job.price_usd, job.usage_usd, job.machine_usd)
         ),
     )
@@ -206,8 +193,3 @@ def _row(job: JobChange) -> tuple[str, ...]:
 
 def _dollars(usd: Decimal | None) -> str:
     return "" if usd is None else f"${show(usd)}"
-
-
-def _signed(usd: Decimal) -> str:
-    sign = "-" if usd < 0 else "+"
-    return f"{sign}${show(abs(usd))}"

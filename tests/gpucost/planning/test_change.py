@@ -145,3 +145,21 @@ def test_two_logs_of_one_job_are_held_against_each_other(call: Call, write: Writ
     assert (job["busy_before"], job["busy_after"]) == (0.3, 0.6)
     screen = " ".join(call("diff", "before.json", "after.json").out.split())
     assert "busy 60% of the time (before: 30%): an hour of their work costs -50%" in screen
+
+
+def test_hours_and_the_price_of_an_hour_are_told_apart(call: Call, write: Write) -> None:
+    """By hand: 100 h at $10, then 120 h at $9.50: $1,000 -> $1,140, +20 % and -5 %.
+
+    $50 less is the price's at the hours of before, the other $190 are use.
+    """
+    for name, hours, price in (("before", 100, "10"), ("after", 120, "9.50")):
+        document = changed(training(), ("usage",), {"hours_per_month": hours})
+        path = write(f"{name}-job.json", document)
+        options = ("--price", price, "--machine-only", "--as-of", AS_OF)
+        ran = call("plan", str(path), *options, "-o", f"{name}.json", "-q")
+        assert ran.code == 0, ran.err
+    change = call("diff", "before.json", "after.json", "-f", "json").json
+    assert (change["hours_ratio"], change["hour_price_ratio"]) == (1.2, 0.95)
+    screen = " ".join(call("diff", "before.json", "after.json").out.split())
+    assert "$1,000.00 -> $1,140.00 a month (+$140.00; hours +20%, price of an hour -5%)" in screen
+    assert "(same usage) -$50.00, usage changes (same prices) +$190.00." in screen

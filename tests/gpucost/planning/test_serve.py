@@ -362,9 +362,12 @@ def test_an_overloaded_server_is_given_a_copy(call: Call, write: Write) -> None:
     copies = ("--window", "10m", "--gpu", "H100-SXM-80GB", "--tp", "4", "--price", "16.36")
     text = " ".join(call("serve", "copies", *names, *copies).out.split())
     assert text.startswith("overloaded: 14 requests wait all the time and the KV cache is 97% full")
-    assert "2 instead of 1" in text
+    assert "2 copies instead of 1" in text
     assert "$23,885.60 a month instead of $11,942.80" in text
     assert "Measure a lower rate" not in text
+    for rate, needed in (("0.35", 4), ("0.2", 3), ("0.05", 1)):  # a full copy answers 0.1 a second
+        asked = ("serve", "copies", *names, *copies, "--rate", rate, "-f", "json")
+        assert call(*asked).json["copies"] == needed
 
 
 def test_two_scrapes_are_a_run(call: Call, write: Write) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from planner.profile.trials import Latency, Replicas, Serving
 from pricing.errors import InputError
 from templates.render import render_report
 from templates.reports.decision import copies
+from templates.reports.first_screen import first_screen
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 TENTH = {"util.kernel_time": 0.1, "mem.used_gib": Statistics(max=10.0)}
@@ -453,3 +455,33 @@ def test_where_the_gpu_takes_a_small_part_of_a_request_the_host_is_looked_at() -
     assert "the GPU works 117 ms" in job.now.what
     assert job.now.actions == ()
     assert job.steady is None
+
+
+@pytest.mark.parametrize(("busy", "now"), [(0.98, "run 4 copies"), (0.35, "look at the host")])
+def test_a_target_that_a_step_here_keeps_for_less_needs_no_dearer_machine(
+    busy: float, now: str
+) -> None:
+    """Four copies at $2 keep it for $8 an hour; two B200 at $20 each keep it, too, and stay listed.
+
+    Where the host is what takes the time, no GPU is bought for it.
+    """
+    slow = Latency(mean=14_000.0, p99=12_000.0)
+    asked = {"requests_per_s": 0.24, "latency_ms": slow, "latency_slo_ms": 10_000.0}
+    fast = sold("fast", "20.00", "B200-SXM", gpu_memory_gib=180)
+    job_plan = plan(serving(2, busy=busy, **asked), offers=(TODAY, fast))
+    (job,) = job_plan.jobs
+    assert job.now is not None
+    assert job.now.what.startswith(now)
+    assert (job.recommended, job.options[0].offer.gpu) == ("o0", "B200-SXM")
+    screen = first_screen(to_plan(job_plan))
+    assert [action.label for action in screen.actions] == ["Now"]
+    assert "No option" not in " ".join(line.text for line in screen.lines)
+
+
+def test_the_gpus_of_a_stated_machine_are_those_of_all_its_nodes() -> None:
+    """Two copies on two machines of eight GPUs each, nothing of them read: eight GPUs a copy."""
+    eight = sold("today", "16.00", gpu_count=8)
+    service = serving(2, gpu=None, gpu_count=None, nodes=2, metrics={}, parallelism="tensor")
+    apart = running(replace(service, gpus=(), job=replace(service.job, parallelism=None)), eight)
+    (job,) = plan(apart, offers=(eight,)).jobs
+    assert (job.profile.gpu_count, job.baseline.count, job.baseline.replicas) == (8, 2, 2)

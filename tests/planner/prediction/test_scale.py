@@ -240,3 +240,16 @@ def test_the_measured_machines_are_as_fast_as_measured_over_a_slow_network() -> 
     assert speed_up(two, two, ProfiledStep(exposed_ratio=1.5)).mid == 1.0
     alone = replace(two, gpu_count=8, nodes=1)
     assert speed_up(two, alone, ProfiledStep(exposed_ratio=1.5)).mid > 1.0
+
+
+@pytest.mark.parametrize("parallelism", ["none", "ddp"])
+def test_what_was_seen_to_communicate_does_not_work_apart(parallelism: str) -> None:
+    """0.36 of 0.8 s is communication on 8 GPUs: one makes 0.8 / 0.44 of an eighth, not an eighth.
+
+    So 8 are 4.4 times one, whatever is stated of how they share their work.
+    """
+    links = {"gpu_count": 8, "interconnect": "nvlink", "parallelism": parallelism}
+    job = a_profile(mean_s=0.8, compute_s=0.44, comm_s=0.36, **links)
+    one, eight = (predict(job, gpu="A100-SXM-80GB", gpu_count=n).mid for n in (1, 8))
+    assert one == pytest.approx(0.8 / 0.44 / 8)
+    assert eight / one == pytest.approx(4.4)
