@@ -13,7 +13,7 @@ from planner.choice.requirements import Rejected, Requirements
 from planner.choice.workload import Tenancy, Workload, assumption, impossible_figures
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
-from planner.profile.kinds import Parallelism
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
 from planner.profile.trials import Replicas
@@ -153,7 +153,7 @@ def seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
 
 
-LIMITS = frozenset(("deadline", "budget", "latency", "region"))
+LIMITS = frozenset(("deadline", "budget", "latency", "memory", "region"))
 _DAYS_A_MONTH = HOURS_PER_MONTH / 24
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
@@ -577,6 +577,8 @@ def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Re
     latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
     if target is not None and latency is not None and latency > target:
         reject("latency", Message("breaks.latency", ms=latency, target=target))
+    if profile.job.ended == GPU_OUT_OF_MEMORY:
+        reject("memory", Message("breaks.memory"))
     fails.extend(over_limits(name, hours, cost, caps))
     return fails
 

@@ -34,6 +34,7 @@ from planner.models.estimate import Estimate, digits, exactly
 from planner.models.gpu_speed import STEPPED_BATCH
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Way
+from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.profile.trials import Serving
@@ -61,7 +62,7 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     candidates: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
-    ways_on = {True: ways, False: _elsewhere(ways)}  # by whether it is the size of today
+    ways_on = {True: _that_fit(ways, context), False: _elsewhere(ways)}  # by: the size of today
     sizes = [context.sized(offer) for offer in _offered(context)]
     why_not = [refusal(size, context, checks) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
@@ -172,6 +173,24 @@ def _consider(
         if not limits:
             fitting.append(candidate)
     return fitting, over
+
+
+def _that_fit(ways: tuple[Way, ...], context: JobContext) -> tuple[Way, ...]:
+    """Return the ways to run a job on today's machine; where memory ran out, those that free it."""
+    if context.profile.job.ended != GPU_OUT_OF_MEMORY:
+        return ways
+    called = {code for finding in context.findings for code in finding.actions}
+    frees = [
+        action(code, context.signals)
+        for code in sorted({*called, *context.asked.actions} - {*context.asked.without})
+        if (memory := ACTIONS[code].memory) is not None and memory[1] < 1.0
+    ]
+    return tuple(
+        Way.of(compatible((*way.actions, cure)))
+        for cure in frees
+        if cure.kind == "safe" or cure.code in context.asked.actions
+        for way in ways
+    )
 
 
 def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:

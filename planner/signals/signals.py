@@ -103,6 +103,12 @@ def _weights_of_gpu(profile: Profile) -> float | None:
     return _share(weights, profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None))
 
 
+def _weights_of_part(profile: Profile) -> float | None:
+    """Return the same where a split model leaves each GPU its part."""
+    parts = profile.gpu_count if profile.job.splits_the_model else 1
+    return _share(_weights_of_gpu(profile), float(parts))
+
+
 def _step(part: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         step = profile.step
@@ -387,6 +393,7 @@ SIGNALS: dict[str, Signal] = {
             "network.of_offered": lambda _: None,
             "data.of_scratch": lambda _: None,
             "weights.of_gpu": _weights_of_gpu,
+            "weights.of_part": _weights_of_part,
             "job.kind": lambda p: p.job.kind,
             "job.precision": lambda p: p.job.precision,
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,

@@ -283,40 +283,17 @@ def stay(job: JobPlan) -> str:
     if now is not None and (now.kind == "end" or now.mends_limit):
         return _("{step}.", step=sentence(now))
     if today.cost.total is None and job.answer.reason is None:
-        return _("Set today's machine with --machine to see the savings.")
-    if today.breaks and not today.broken_limits and job.options:
-        wishes = join(sorted({word("reason", b.reason) for b in today.breaks}))
-        cheaper = _surely_cheaper(job)
-        if cheaper is not None and cheaper.hours.mid > today.hours.mid:
-            return _(
-                "Keep it for now: {where} ({gpu}) is surely cheaper, but takes {hours} h in place "
-                "of {today} h.",
-                where=machine_name(cheaper.offer, cheaper.count),
-                gpu=cheaper.offer.gpu,
-                hours=f"{cheaper.hours.mid:.0f}",
-                today=f"{today.hours.mid:.0f}",
-            )
-        if cheaper is None or job.answer.reason is None:
-            return _(
-                "Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes
-            )
-    elif today.breaks:
-        reasons = sorted({b.reason for b in today.breaks})
+        return _("Set today's machine with --machine, or its --price, to see the savings.")
+    if today.breaks and (today.broken_limits or not job.options):
         text = _(
-            "No option meets every limit: today's machine breaks {limits}, "
-            "and so do all the others.",
-            limits=join(word("reason", reason) for reason in reasons),
+            "No option meets every limit. Of today's machine: {limits}.",
+            limits=join(translate_text(b.detail) for b in today.breaks),
         )
         remedy = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")
-        return f"{text}{gap()}{remedy}" if reasons == ["latency"] else text
-    return translate_text(job.answer.reason or _("Keep it."))
-
-
-def _surely_cheaper(job: JobPlan) -> Option | None:
-    """Return the cheapest option whose cost is below today's at its high end, too."""
-    paid = job.baseline.cost.total
-    below = [o for o in job.options if paid is not None and o.cost.high < paid]
-    return min(below, key=lambda option: option.cost.mid, default=None)
+        is_late = {b.reason for b in today.breaks} == {"latency"}
+        return f"{text}{gap()}{remedy}" if is_late else text
+    within = _("Keep it: nothing within what was asked for is surely cheaper.")
+    return translate_text(job.answer.reason or (within if today.breaks else _("Keep it.")))
 
 
 def sentence(step: Now | Proof) -> str:

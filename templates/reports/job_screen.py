@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from planner.signals.finding import Finding
 
 _SAME_TIME = 1.05
-_ZERO = Decimal(0)
+_ZERO, _ENDLESS = Decimal(0), Decimal("inf")
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
 _MONTH_H = 744.0
@@ -419,7 +419,11 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         done.append(trial.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
-        if way is None or option is None or (way is not answer.next and not _saves(way)):
+        if (
+            way is None
+            or option is None
+            or (way is not answer.next and not _is_cheapest(way, trial))
+        ):
             continue
         todo = _todo(tuple(report_text.own_changes(option)), plan, done)
         if not is_today(option, job.baseline):
@@ -464,6 +468,11 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     return Action(
         label=_("Now"), id=id_, text=translate_text(now.what), figures=figures, cost=now.usd
     )
+
+
+def _is_cheapest(way: Way, now: Now | None) -> bool:
+    """Return whether it saves, and costs less than what can be done now."""
+    return _saves(way) and (now is None or now.usd is None or way.usd.mid < now.usd.mid)
 
 
 def _saves(way: Way) -> bool:
@@ -554,10 +563,15 @@ def _launchable(job: JobPlan) -> str:
         return ""
     longest_h = job.baseline.hours.mid * max(1.0, way.time_factor or 1.0)
     sure = (
-        o for o in job.options if o.speed is not None and not o.speed.weak and not o.cost.at_least
+        o
+        for o in job.options
+        if o.speed is not None and not o.speed.weak and not o.cost.at_least
+        if not is_today(o, job.baseline)
     )
     in_time = (o for o in sure if o.hours.mid <= longest_h and o.offer.purchase == way.purchase)
-    first = next((o for o in in_time if o.provisionable and (o.saves.fraction or 0) > 0), None)
+    now = job.answer.now.usd if job.answer.now else None
+    most = min(now.mid if now else _ENDLESS, job.baseline.cost.total or _ENDLESS)
+    first = next((o for o in in_time if o.provisionable and o.cost.mid < most), None)
     if first is None:
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
@@ -575,7 +589,9 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     if (proof := job.answer.proof) is not None:
-        yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare")
+        is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
+        kind = "" if is_next else "spare"
+        yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind=kind)
 
 
 def _is_run(job: JobPlan) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from planner.actions import ACTIONS
 from planner.choice.option import Option
 from planner.choice.requirements import Requirements
 from planner.models.interruption import CHECKPOINTS, Availability
@@ -272,6 +274,43 @@ def test_a_limit_that_today_breaks_is_kept_even_where_that_is_dearer() -> None:
     assert [broken.reason for broken in planned.baseline.broken] == ["latency"]
     assert planned.choice is not None
     assert planned.choice.offer == faster
+
+
+def _out_of_memory(**fields: Any) -> JobDraft:
+    """A training job that 80 GB were too little for; half the price for the same, and 141 GB."""
+    profile = a_profile(
+        {"util.kernel_time": 0.5, "mem.used_gib": 79.0}, ended="gpu-out-of-memory", **fields
+    )
+    half, larger = sold("half", "0.75"), sold("larger", "6.00", "H200-SXM-141GB")
+    larger = structs.replace(larger, gpu_memory_gib=141)
+    (planned,) = plan(running(profile), offers=(TODAY, half, larger)).jobs
+    return planned
+
+
+def test_a_job_that_ran_out_of_gpu_memory_is_not_kept_where_it_dies() -> None:
+    """Today's machine breaks "memory": more of it, dearer too, or what frees some, nothing else."""
+    planned = _out_of_memory()
+    assert [broken.reason for broken in planned.baseline.broken] == ["memory"]
+    assert planned.choice is not None
+    assert planned.choice.offer.gpu == "H200-SXM-141GB"
+    for option in planned.options:
+        frees = {code for code in option.actions if ACTIONS[code].memory}
+        assert option.offer.gpu_memory_gib > 80 or frees
+
+
+@pytest.mark.parametrize(
+    ("parameters", "frees"),
+    [(20e9, True), (60e9, False)],  # in bf16: 37 and 112 GiB of the 80 that there are
+)
+def test_what_frees_memory_cannot_make_room_for_the_weights(
+    parameters: float, *, frees: bool
+) -> None:
+    """Recomputing activations helps where the weights fit; else 4-bit weights are named first."""
+    planned = _out_of_memory(parameters=parameters, precision="bf16", framework="pytorch")
+    now = planned.now
+    assert now is not None
+    assert ("gradient-checkpointing" in now.actions) == frees
+    assert frees or now.actions == ("low-rank-adapters",)
 
 
 @pytest.mark.parametrize(
