@@ -570,8 +570,8 @@ def _launchable(job: JobPlan) -> str:
     )
     in_time = (o for o in sure if o.hours.mid <= longest_h and o.offer.purchase == way.purchase)
     now = job.answer.now.usd if job.answer.now else None
-    most = min(now.mid if now else _ENDLESS, job.baseline.cost.total or _ENDLESS)
-    first = next((o for o in in_time if o.provisionable and o.cost.mid < most), None)
+    limit_usd = min(now.mid if now else _ENDLESS, job.baseline.cost.total or _ENDLESS)
+    first = next((o for o in in_time if o.provisionable and o.cost.mid < limit_usd), None)
     if first is None:
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
