@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.prediction.kernels import log_ratio, spec_family
+from planner.prediction.kernels import log_ratio
 from pricing.hardware import gpus
 from research.class_fits import quantile
 from research.score import Array, Score, Section, errors
@@ -38,7 +38,7 @@ def small_pairs(folder: Path) -> pd.DataFrame:
             for batch in steps[before].index.intersection(steps[after].index):
                 if batch <= SMALL * steps[before].index.max():
                     gpu, other = gpus()[CLUSTER_GPU[before]], gpus()[CLUSTER_GPU[after]]
-                    guess = log_ratio(gpu, other, spec_family("amp-fp16"))
+                    guess = log_ratio(gpu, other, "amp-fp16")
                     true = np.log(steps[before][batch] / steps[after][batch])
                     rows.append((model, before, after, guess, true))
     return pd.DataFrame(rows, columns=["model", "before", "after", "guess", "true"])

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from gpucost.views.launch import JobEndDocument, idle_told
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.listing import counted
-from pricing.money import Amount, cents, show
+from pricing.money import Amount, in_cents, show
 from providers.interface import Deployment, ExistenceCheck, JournaledResource
 from providers.journal.ledger import RunCost, bill_machine, bill_run
 
@@ -155,9 +155,9 @@ def run_document(
         ended_at=_text(run.ended_at),
         machines=bill.machines,
         billed_s=bill.billed_s,
-        usd=_cents(bill.usd),
-        usd_per_hour=_cents(bill.usd_per_hour),
-        predicted_usd=_cents(run.predicted_usd),
+        usd=in_cents(bill.usd),
+        usd_per_hour=in_cents(bill.usd_per_hour),
+        predicted_usd=in_cents(run.predicted_usd),
         reason=run.reason or None,
         resources=tuple(
             _resource(resource, run, now, presence.get(resource.id)) for resource in run.resources
@@ -192,16 +192,12 @@ def _resource(
         billed_from=resource.billed_from.isoformat(),
         billed_until=_text(resource.billed_until),
         billed_s=billed_s,
-        usd=_cents(usd),
+        usd=in_cents(usd),
     )
 
 
 def _text(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
-
-
-def _cents(amount: Decimal | None) -> Decimal | None:
-    return None if amount is None else cents(amount)
 
 
 _COLUMNS = (

@@ -60,34 +60,40 @@ _COST_OF_A_CAP = 0.55  # Zeus: 3, 8, 14 % at 80, 60, 50 % of the limit
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
 
 
-def _number(signals: Signals, name: str) -> float | None:
+def number(signals: Signals, name: str) -> float | None:
+    """Return a signal that is a number; None for words and what was not measured."""
     value = signals[name]
     return float(value) if isinstance(value, float | int) else None
 
 
+def _up_to(maximum: float) -> Range:
+    """Return a range from no gain to the most that is possible, about its root."""
+    return (1.0, math.sqrt(maximum), maximum)
+
+
 def loader_workers(signals: Signals) -> int | None:
     """Return how many loader workers each process affords; None where the cores are unknown."""
-    cores = _number(signals, "hardware.cpu_cores_per_gpu")
+    cores = number(signals, "hardware.cpu_cores_per_gpu")
     if cores is None:
         return None
     workers = min(MOST_WORKERS, max(1, math.floor(cores) - _KEPT_CORES))
     reading = own_reading(signals)
     workers = workers if reading is None else reading.workers(workers)
-    tight = (_number(signals, "host.ram_fraction.max") or 0.0) >= _RAM_TIGHT
+    tight = (number(signals, "host.ram_fraction.max") or 0.0) >= _RAM_TIGHT
     return max(1, workers // 2) if tight else workers
 
 
 def own_reading(signals: Signals) -> OwnReading | None:
     """Return how the program reads its input by itself; None where it does not, or is unknown."""
-    waiting = _number(signals, "step.data_wait_fraction")
-    reading = _number(signals, "host.reading_cores")
-    used, free = (_number(signals, f"host.{name}") for name in ("cpu_cores_used", "cores_left"))
+    waiting = number(signals, "step.data_wait_fraction")
+    reading = number(signals, "host.reading_cores")
+    used, free = (number(signals, f"host.{name}") for name in ("cpu_cores_used", "cores_left"))
     if not waiting or reading is None or not used or not free:
         return None
-    gpus = _number(signals, "hardware.gpu_count") or 1.0
+    gpus = number(signals, "hardware.gpu_count") or 1.0
     # A thread that reads and computes in turns wants this; where others are, it may get less.
     needed = reading * waiting + 1.0 - waiting if reading >= WAITS else 0.0
-    disk, net = (_number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
+    disk, net = (number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
     slow = disk is not None and disk < FAST_READS_MIB_S and (net or 0.0) < FAST_READS_MIB_S
     return OwnReading(
         waiting=min(1.0, waiting),
@@ -105,7 +111,7 @@ def workers_effect(signals: Signals) -> Range | None:
 
 
 def _workers(signals: Signals) -> Range | None:
-    cpu = _number(signals, CPU)
+    cpu = number(signals, CPU)
     if cpu is None or cpu <= 0.0:
         return None
     if cpu >= CPU_FULL:  # full cores do no more than what is left of them
@@ -118,34 +124,32 @@ def _workers(signals: Signals) -> Range | None:
 
 
 def _environments(signals: Signals) -> Range | None:
-    cpu = _number(signals, CPU)
+    cpu = number(signals, CPU)
     if cpu is None or cpu <= 0.0 or cpu >= CPU_FULL:
         return None
-    maximum = min(_MOST_FROM_CORES, 1.0 / cpu)
-    return (1.0, math.sqrt(maximum), maximum)
+    return _up_to(min(_MOST_FROM_CORES, 1.0 / cpu))
 
 
 def _prefetch(signals: Signals) -> Range | None:
-    wait = _number(signals, "step.data_wait_fraction")
+    wait = number(signals, "step.data_wait_fraction")
     return None if wait is None else (1.0, 1.0, 1.0 / max(wait, 1.0 - wait))
 
 
 def _cache(signals: Signals) -> Range | None:
-    cpu = _number(signals, CPU)
-    if (reading := _number(signals, "host.reading_cores")) is not None:
+    cpu = number(signals, CPU)
+    if (reading := number(signals, "host.reading_cores")) is not None:
         cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
-    maximum = max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu))
-    return (1.0, math.sqrt(maximum), maximum)
+    return _up_to(max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu)))
 
 
 def _copying_share(signals: Signals) -> float | None:
     """Return the share of time that the GPU waits for copies; all of its waiting where untimed."""
-    timed = _number(signals, "step.h2d_exposed")
+    timed = number(signals, "step.h2d_exposed")
     if timed is not None:
         return timed
-    busy, link = _number(signals, BUSY), _number(signals, "io.pcie_rx_fraction")
+    busy, link = number(signals, BUSY), number(signals, "io.pcie_rx_fraction")
     return None if busy is None or link is None else 1.0 - busy
 
 
@@ -161,22 +165,20 @@ def _asynchronous(signals: Signals) -> Range | None:
     share = _copying_share(signals)
     if share is None or share >= 1.0:
         return None
-    hidden = 1.0 / (1.0 - share)
-    return (1.0, math.sqrt(hidden), hidden)
+    return _up_to(1.0 / (1.0 - share))
 
 
 def _half(signals: Signals) -> Range | None:
-    capability = _number(signals, "hardware.compute_capability")
+    capability = number(signals, "hardware.compute_capability")
     old = capability is not None and capability < _FIRST_TF32_CAPABILITY
     return _AMP_WITHOUT_TF32 if old else None
 
 
 def _tf32(signals: Signals) -> Range | None:
-    ratio = _number(signals, "hardware.tf32_over_fp32")
+    ratio = number(signals, "hardware.tf32_over_fp32")
     if ratio is None or ratio < 1.0:
         return None
-    maximum = ratio**_TF32_ELASTICITY
-    return (1.0, math.sqrt(maximum), maximum)
+    return _up_to(ratio**_TF32_ELASTICITY)
 
 
 def _batch_gain(fixed: float, growth: float) -> float:
@@ -185,13 +187,13 @@ def _batch_gain(fixed: float, growth: float) -> float:
 
 
 def _empty(signals: Signals) -> float | None:
-    busy, sm = _number(signals, BUSY), _number(signals, "util.sm_active.mean")
+    busy, sm = number(signals, BUSY), number(signals, "util.sm_active.mean")
     return None if not busy or sm is None else max(0.0, 1.0 - sm / busy)
 
 
 def batch_growth(signals: Signals) -> float | None:
     """Return how many times as large a batch fits, at least: as if all memory held were items."""
-    used_fraction = _number(signals, "mem.used_fraction.max")
+    used_fraction = number(signals, "mem.used_fraction.max")
     return None if not used_fraction else min(_MOST_GROWTH, max(1.0, _FILL_MEMORY / used_fraction))
 
 
@@ -213,23 +215,23 @@ def _requests(signals: Signals) -> Range | None:
 
 
 def _accumulate(signals: Signals) -> Range | None:
-    if _number(signals, COMMUNICATION) is None:
+    if number(signals, COMMUNICATION) is None:
         return None
     return (1.0, float(_ACCUMULATED) / 2.0, float(_ACCUMULATED))
 
 
 def _faster_network(signals: Signals) -> Range | None:
-    share = _number(signals, "network.of_offered")
-    return None if not share or share >= 1.0 else (1.0, share**-0.5, 1.0 / share)
+    share = number(signals, "network.of_offered")
+    return None if not share or share >= 1.0 else _up_to(1.0 / share)
 
 
 def _side_by_side(signals: Signals) -> Range | None:
-    copies = _number(signals, "hardware.gpu_count")
-    return None if copies is None or copies <= 1.0 else (1.0, math.sqrt(copies), copies)
+    copies = number(signals, "hardware.gpu_count")
+    return None if copies is None or copies <= 1.0 else _up_to(copies)
 
 
 def _uncapped(signals: Signals) -> Range | None:
-    cap = _number(signals, "power.cap_fraction")
+    cap = number(signals, "power.cap_fraction")
     if not cap or cap >= 1.0:
         return None
     return (1.0, 1.0 / (1.0 - _COST_OF_A_CAP * (1.0 - cap) ** 2), 1.0 / cap)
@@ -237,7 +239,7 @@ def _uncapped(signals: Signals) -> Range | None:
 
 def _cool(signals: Signals) -> Range | None:
     """Return what it brings that the slowest GPU, for which all wait, clocks as the fastest."""
-    behind = _number(signals, "clock.behind")
+    behind = number(signals, "clock.behind")
     if not behind or signals["job.parallelism"] not in TOGETHER:
         return None
     return (1.0, 1.0 / (1.0 - behind), 1.0 / (1.0 - behind))
@@ -256,18 +258,18 @@ def _channels_last(signals: Signals) -> Range | None:
 
 
 def _quantized(signals: Signals) -> Range | None:
-    batch = _number(signals, "job.batch_per_gpu")
+    batch = number(signals, "job.batch_per_gpu")
     if batch is not None and batch <= _FEW_STREAMS:
         return _QUANTIZED_STREAMS
-    capability = _number(signals, "hardware.compute_capability")
+    capability = number(signals, "hardware.compute_capability")
     return None if capability is None else _QUANTIZED[capability >= _FIRST_FP8_CAPABILITY]
 
 
 def _checkpoints(signals: Signals) -> Range | None:
-    now = _number(signals, "step.checkpoint_exposed")
+    now = number(signals, "step.checkpoint_exposed")
     if not now:
         return None
-    gpus = _number(signals, "hardware.gpu_count") or 1.0
+    gpus = number(signals, "hardware.gpu_count") or 1.0
     best = (cost_s / (_interval_s(gpus, cost_s) + cost_s) for cost_s in _CHECKPOINT_S)
     low, mid, high = (max(1.0, now / share) for share in best)
     return (1.0, min(low, mid), high)
@@ -302,7 +304,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
 
 
 def _kernels_limit(signals: Signals) -> bool:
-    busy = _number(signals, BUSY)
+    busy = number(signals, BUSY)
     return busy is not None and busy >= STARVED
 
 
@@ -332,10 +334,10 @@ def _share(action: Action, signals: Signals) -> float:
         copying = _of_waiting(signals)
         return copying if action.mechanism == "copying" else 1.0 - copying
     if action.mechanism in ("arithmetic", "exchange"):
-        busy, exchange = _number(signals, BUSY) or 1.0, _number(signals, COMMUNICATION) or 0.0
+        busy, exchange = number(signals, BUSY) or 1.0, number(signals, COMMUNICATION) or 0.0
         exchanging = min(1.0, exchange / busy)
         return exchanging if action.mechanism == "exchange" else 1.0 - exchanging
-    writes = (_number(signals, "step.checkpoint_exposed") or 0.0) >= CHECKPOINT_SHARE
+    writes = (number(signals, "step.checkpoint_exposed") or 0.0) >= CHECKPOINT_SHARE
     if action.mechanism == "checkpointing":
         return float(writes)
     if writes:
@@ -345,15 +347,15 @@ def _share(action: Action, signals: Signals) -> float:
 
 def _of_waiting(signals: Signals) -> float:
     """Return the share of input waiting that is copying: as timed, else all where PCIe is full."""
-    data, copies = _number(signals, DATA_WAIT), _number(signals, COPIES)
+    data, copies = number(signals, DATA_WAIT), number(signals, COPIES)
     if data is None and copies is None:
-        return float((_number(signals, "io.pcie_rx_fraction") or 0.0) >= LINK_FULL)
+        return float((number(signals, "io.pcie_rx_fraction") or 0.0) >= LINK_FULL)
     total = (data or 0.0) + (copies or 0.0)
     return (copies or 0.0) / total if total else 0.0
 
 
 def _optimizer_share(signals: Signals) -> float:
-    waits, busy = _number(signals, "step.optimizer_exposed"), _number(signals, BUSY)
+    waits, busy = number(signals, "step.optimizer_exposed"), number(signals, BUSY)
     if waits is None or busy is None or busy >= 1.0:
         return 0.0
     return min(1.0, waits / (1.0 - busy))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from planner.actions import ACTIONS
-from planner.actions.effects import batch_growth, loader_workers
+from planner.actions.effects import batch_growth, loader_workers, number
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts, Survival, survival
 from planner.profile.model import Profile
 from planner.signals.condition import Signals
@@ -73,14 +73,9 @@ def profiled_run(
     )
 
 
-def _number(signals: Signals, name: str) -> float | None:
-    value = signals[name]
-    return float(value) if isinstance(value, float | int) else None
-
-
 def batch_that_fits(signals: Signals) -> int | None:
     """Return the batch that fills nine tenths of the memory, at least; None without a batch."""
-    batch, growth = _number(signals, "job.batch_per_gpu"), batch_growth(signals)
+    batch, growth = number(signals, "job.batch_per_gpu"), batch_growth(signals)
     if batch is None or growth is None:
         return None
     fits = math.floor(batch * growth)
@@ -99,7 +94,7 @@ def _batch(signals: Signals, _: PlannedRun) -> Settings:
 
 
 def _half(signals: Signals, _: PlannedRun) -> Settings:
-    capability = _number(signals, "hardware.compute_capability")
+    capability = number(signals, "hardware.compute_capability")
     if capability is None:
         return {}
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
@@ -114,7 +109,7 @@ def _processes(_: Signals, run: PlannedRun) -> Settings:
 
 
 def _queue(signals: Signals, _: PlannedRun) -> Settings:
-    target_ms = _number(signals, "job.latency_slo_ms")
+    target_ms = number(signals, "job.latency_slo_ms")
     delay = {} if target_ms is None else {"max_delay_ms": round(target_ms * _DELAY_OF_TARGET, 1)}
     return {"max_batch": _QUEUED, **delay}
 
@@ -136,7 +131,7 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
 
     The memory that was held stays; its share of the other GPU's memory changes.
     """
-    used_gib = _number(signals, "mem.used_gib.max")
+    used_gib = number(signals, "mem.used_gib.max")
     return {
         **signals,
         "hardware.gpu_count": float(run.gpus),

@@ -201,13 +201,7 @@ def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Ener
     grid = site.grid_g_per_kwh
     if grid is None:
         return EnergyUse(kwh=kwh)
-    kg = grid / 1000.0
-    carbon = Estimate(
-        low=kwh.low * kg,
-        mid=kwh.mid * kg,
-        high=kwh.high * kg,
-        basis=join((kwh.basis, Message("energy.grid", g=grid))),
-    )
+    carbon = kwh.times(grid / 1000.0, join((kwh.basis, Message("energy.grid", g=grid))))
     return EnergyUse(kwh=kwh, kgco2e=carbon)
 
 

@@ -1,6 +1,7 @@
 """A number with its honest range: no prediction leaves the planner as a bare point."""
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
@@ -33,6 +34,23 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not -math.inf < self.low <= self.mid <= self.high < math.inf:  # nor of NaN
             raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
+
+    def spanning(self, further: Iterable["Estimate"], why: str) -> "Estimate":
+        """Return the estimate, as wide as further ones reach, and weak where one of them is."""
+        spanned = (self, *further)
+        return Estimate(
+            low=min(estimate.low for estimate in spanned),
+            mid=self.mid,
+            high=max(estimate.high for estimate in spanned),
+            basis=join((self.basis, why)),
+            weak=any(estimate.weak for estimate in spanned),
+        )
+
+    def times(self, factor: float, basis: str) -> "Estimate":
+        """Return the estimate times a number without width, on another basis."""
+        return msgspec.structs.replace(
+            self, low=self.low * factor, mid=self.mid * factor, high=self.high * factor, basis=basis
+        )
 
 
 def exactly(value: float, basis: str) -> Estimate:
@@ -75,13 +93,8 @@ def whole(value: Decimal | float) -> float:
 
 def rounded(estimate: Estimate) -> Estimate:
     """Return an estimate with six significant digits."""
-    return Estimate(
-        low=digits(estimate.low),
-        mid=digits(estimate.mid),
-        high=digits(estimate.high),
-        basis=estimate.basis,
-        weak=estimate.weak,
-    )
+    low, mid, high = (digits(end) for end in (estimate.low, estimate.mid, estimate.high))
+    return msgspec.structs.replace(estimate, low=low, mid=mid, high=high)
 
 
 def digits(value: float) -> float:

@@ -6,13 +6,14 @@ takes as many operations, bytes and seconds of CPU anywhere, so no prediction ma
 target's arithmetic, memory bandwidth or host.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.actions import Action
 from planner.models.estimate import Estimate, exactly
 from planner.models.gpu_speed import peak_tflops
+from planner.prediction.kernels import ENGINE_FACTOR, video_loads
 from planner.prediction.layout import Layout
 from planner.prediction.profiled_step import operations_per_s
 from planner.profile.model import Profile
@@ -68,7 +69,8 @@ class Limits:
         memory_part: share of each one's memory that was measured.
         precision: of the arithmetic, as `peak_tflops` knows them.
         share: of the peak rate that the parameters need; None = unknown.
-        dram: share of the time that the memory was busy; None = not measured.
+        loads: share of the time that memory and video engines were busy, by what `Gpu` calls
+            their rate or number; without what was not measured.
         communicating: what communication took of a step; None = not measured.
         cores: of the host that the job keeps busy; None = not measured.
         doubts: what cannot be true of the measurement.
@@ -80,7 +82,7 @@ class Limits:
     memory_part: float
     precision: str
     share: float | None
-    dram: float | None
+    loads: Mapping[str, float]
     communicating: _Communicating | None
     cores: float | None
     doubts: tuple[str, ...]
@@ -93,18 +95,18 @@ def limits_of(profile: Profile) -> Limits:
         InputError: it names no GPU.
         UnknownGpuError: the GPU is not in the hardware table.
     """
-    share = utilisation(profile)
     return Limits(
         source=source_gpu(profile),
         gpu_count=profile.gpu_count,
         part=part_measured(profile),
         memory_part=memory_measured(profile),
         precision=_precision(profile),
-        share=share,
-        dram=profile.mean("util.dram_active"),
+        share=utilisation(profile),
+        loads={"memory_bandwidth_gb_s": profile.mean("util.dram_active") or 0.0}
+        | video_loads(profile),
         communicating=_communicating(profile),
         cores=cores_used(profile) or None,
-        doubts=_contradictions(profile, share),
+        doubts=contradictions(profile),
     )
 
 
@@ -167,7 +169,7 @@ def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator
         yield _arithmetic(limits.share, limits, target)
     if not relaxed.of_gpus:
         yield from _fewer(limits, target)
-        yield from _bandwidth(limits, target)
+        yield from _parts_full(limits, target)
 
 
 def _communication(ratio: float, now: _Communicating, solo: tuple[Estimate, ...]) -> Estimate:
@@ -194,15 +196,17 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
     return exactly(limit, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
-def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
-    bandwidth_now = limits.source.memory_bandwidth_gb_s
-    bandwidth_target = target.chip.memory_bandwidth_gb_s
-    if not limits.dram or bandwidth_now is None or bandwidth_target is None:
-        return
-    part = 1.0 if target.slice else limits.memory_part
-    ratio = bandwidth_target * target.gpu_count / (bandwidth_now * limits.gpu_count * part)
-    limit = min(ratio / limits.dram, _NO_BOUND)
-    yield exactly(limit, Message("speed.most-of-bandwidth", gpu=target.chip.name))
+def _parts_full(limits: Limits, target: Layout) -> Iterator[Estimate]:
+    for part, load in limits.loads.items():
+        now, after = getattr(limits.source, part), getattr(target.chip, part)
+        if not (load and now and after):
+            continue
+        measured = 1.0 if target.slice else limits.memory_part
+        ratio = after * target.gpu_count / (now * limits.gpu_count * measured)
+        video = part.startswith("video")
+        limit = min(ratio * (ENGINE_FACTOR if video else 1.0) / load, _NO_BOUND)
+        code = "speed.most-of-engines" if video else "speed.most-of-bandwidth"
+        yield exactly(limit, Message(code, gpu=target.chip.name))
 
 
 def _precision(profile: Profile) -> str:
@@ -224,10 +228,7 @@ def utilisation(profile: Profile) -> float | None:
 
 def contradictions(profile: Profile) -> tuple[str, ...]:
     """Return what cannot be true of the measurement, in sentences; predictions from it are weak."""
-    return _contradictions(profile, utilisation(profile))
-
-
-def _contradictions(profile: Profile, share: float | None) -> tuple[str, ...]:
+    share = utilisation(profile)
     if share is None or share <= MOST_MFU:
         return ()
     contradiction = Message(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from planner.models.coefficients import coefficients, memoize
-from planner.models.estimate import Estimate, product, within
+from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.gpu_speed import (
     CUDA,
     Family,
@@ -43,8 +43,10 @@ from planner.models.gpu_speed import (
     work_class,
 )
 from planner.prediction.slices import whole_gpu
+from planner.profile import frameworks
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
+from planner.signals.thresholds import LOW
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 from pricing.message import Message, join
@@ -52,6 +54,9 @@ from pricing.message import Message, join
 # FP64 at 1/2 or 1/3 of FP32 is built for it; at 1/32 or 1/64 it is there for compatibility.
 _FULL_FP64 = 0.25
 _USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
+# Turing, Ampere but for A100 and A30, Ada, Blackwell RTX: those for which NVIDIA's table of its RTX
+# renderer (docs.omniverse.nvidia.com, feature support per GPU architecture) has a supported GPU.
+_RAY_TRACING = ("7.5", "8.6", "8.9", "12.0")
 
 
 def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
@@ -108,20 +113,27 @@ def _rate(gpu: Gpu) -> str:
     return Message("lacks.fp64", gpu=gpu.name, share=share)
 
 
+def renders(profile: Profile) -> bool:
+    """Return whether the program traces rays."""
+    return frameworks.family(profile.job.framework) == "rendering"
+
+
+def traces_rays(gpu: Gpu) -> bool | None:
+    """Return whether a GPU has cores for ray tracing: by its compute capability."""
+    return gpu.compute_capability in _RAY_TRACING
+
+
+def _lacking(part: str) -> Callable[[Gpu], str]:
+    return lambda gpu: Message(f"lacks.{part}", gpu=gpu.name)
+
+
 _NEEDS: tuple[
     tuple[Callable[[Profile], bool], Callable[[Gpu], bool | None], Callable[[Gpu], str]], ...
 ] = (
     (uses_fp64, has_full_fp64, _rate),
-    (
-        _video("util.encoder"),
-        _count("video_encoders"),
-        lambda gpu: Message("lacks.encoder", gpu=gpu.name),
-    ),
-    (
-        _video("util.decoder"),
-        _count("video_decoders"),
-        lambda gpu: Message("lacks.decoder", gpu=gpu.name),
-    ),
+    (renders, traces_rays, _lacking("ray-tracing")),
+    (_video("util.encoder"), _count("video_encoders"), _lacking("encoder")),
+    (_video("util.decoder"), _count("video_decoders"), _lacking("decoder")),
 )
 """Parts of a chip: whether a job uses it, whether a GPU has it (None = unknown), what it lacks."""
 
@@ -132,6 +144,7 @@ _SPECIFICATION_FACTOR = 1.57
 _COUNTER_FACTOR = 1.43
 # Run-to-run spread of the same model on like hosts: CV up to 4 %; 1.645 x 0.04.
 _TERMS = Message("speed.terms")
+_TF32_OR_NOT = Message("speed.tf32-or-not")
 _SAME_GPU = within(1.0, 1.07, Message("speed.same-gpu"))
 # A generation outside the fit: B200 from specifications 2.5x, measured 1.1-2.0x.
 _WEAK_FACTOR = 2.3
@@ -139,6 +152,11 @@ _WEAK_FACTOR = 2.3
 _REACHABLE = 0.6
 # Tensor pipes that are busy for less than this do not carry the job: rounding and stray kernels.
 _NO_TENSOR = 0.005
+# Programs that compute outside the tensor cores, whatever single precision is called.
+_NO_TENSOR_CODE = ("rendering", "video", "boosting")
+# Video engines of one generation and the next at their clocks; our estimate (NVIDIA's application
+# notes on NVENC and NVDEC: their speed goes with the clock).
+ENGINE_FACTOR = 1.4
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
 _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
 _KEPT = 8192  # answers of the laws of classes; a fleet on ten GPU models asks for some hundreds
@@ -165,6 +183,8 @@ class Kernels:
         classes: the class of work at each precision that may have to be considered.
         serves: whether requests or batches of inputs are answered.
         small: share of the GPU's memory that is held, where launches may set the pace; else None.
+        engines: how busy its video engines are, where one of them sets the pace; else empty.
+        traces: whether rays are traced.
     """
 
     source: Gpu
@@ -175,6 +195,8 @@ class Kernels:
     classes: Mapping[str, WorkClass]
     serves: bool
     small: float | None
+    engines: Mapping[str, float]
+    traces: bool
 
     @property
     def guesses(self) -> tuple[str, ...]:
@@ -204,7 +226,23 @@ def read_kernels(profile: Profile) -> Kernels:
         classes={guess: work_class(profile, guess) for guess in (*considered, "tf32")},
         serves=profile.job.kind.serves,
         small=None if used_gib is None or used_gib >= _SMALL_MEMORY * room else used_gib / room,
+        engines=_pacing(profile),
+        traces=renders(profile),
     )
+
+
+def video_loads(profile: Profile) -> dict[str, float]:
+    """Return how busy the video engines are that work, by what `Gpu` calls their number."""
+    loads = {f"video_{part}s": profile.mean(f"util.{part}") for part in ("encoder", "decoder")}
+    return {name: load for name, load in loads.items() if load}
+
+
+def _pacing(profile: Profile) -> dict[str, float]:
+    """Return how busy the video engines are where one of them is what is busiest; else nothing."""
+    loads = video_loads(profile)
+    slots = ("util.kernel_time", "util.sm_active", "util.dram_active")
+    busiest = max(LOW, *(profile.mean(slot) or 0.0 for slot in slots))
+    return loads if max(loads.values(), default=0.0) >= busiest else {}
 
 
 def _counters(profile: Profile, shown: str) -> _Counters | None:
@@ -244,9 +282,27 @@ def _from_whole(kernels: Kernels, target: Gpu) -> Estimate:
         return _SAME_GPU
     if source.memory_bandwidth_gb_s is None or target.memory_bandwidth_gb_s is None:
         raise InputError(f"the specifications of {target.name} or {source.name} are incomplete.")
+    if kernels.engines:
+        return _by_engines(kernels, target)
     if kernels.counters is not None:
-        return _by_counters(kernels, kernels.counters, target)
-    return _by_specification(kernels, target)
+        speed = _by_counters(kernels, kernels.counters, target)
+    else:
+        speed = _by_specification(kernels, target)
+    if kernels.traces and not (traces_rays(source) and traces_rays(target)):
+        basis = join((speed.basis, Message("speed.rays")))
+        return msgspec.structs.replace(within(speed.mid, _WEAK_FACTOR, basis), weak=True)
+    return speed
+
+
+def _by_engines(kernels: Kernels, target: Gpu) -> Estimate:
+    """Return the speed-up of what video engines limit: by how many of them each GPU has."""
+    numbers = [(getattr(kernels.source, name), getattr(target, name)) for name in kernels.engines]
+    if not all(before and after for before, after in numbers):
+        basis = Message("speed.engines-unknown", gpu=target.name)
+        return msgspec.structs.replace(within(1.0, _WEAK_FACTOR, basis), weak=True)
+    loads = tuple(kernels.engines.values())
+    loads_after = (load * now / after for load, (now, after) in zip(loads, numbers, strict=True))
+    return within(max(loads) / max(loads_after), ENGINE_FACTOR, Message("speed.engines"))
 
 
 def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
@@ -258,6 +314,10 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     named, tensor = profile.job.precision, profile.mean("util.tensor_active")
     if uses_fp64(profile):
         return "fp64", ""
+    program = profile.job.framework
+    is_single_named = named is None or is_single(named)
+    if tensor is None and is_single_named and frameworks.family(program) in _NO_TENSOR_CODE:
+        return CUDA, Message("speed.no-tensor-code", framework=program or "")
     if tensor is None or named in ("int8", "int4"):
         return named, ""
     if tensor >= _NO_TENSOR:
@@ -280,8 +340,17 @@ def _weak_if_new(estimate: Estimate, source: Gpu, target: Gpu) -> Estimate:
 
 
 def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate:
-    source, precision = kernels.source, kernels.precision
-    weight, damping, basis = counters
+    if kernels.precision != "fp32":
+        return _roofline(kernels, counters, target, kernels.precision)
+    # Whether the tensor cores were at work in TF32, nobody measured.
+    without, with_it = (_roofline(kernels, counters, target, way) for way in (CUDA, "tf32"))
+    return without.spanning([with_it], _TF32_OR_NOT)
+
+
+def _roofline(
+    kernels: Kernels, counters: _Counters, target: Gpu, precision: str | None
+) -> Estimate:
+    source, (weight, damping, basis) = kernels.source, counters
     arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
     ratio = arithmetic**weight * _bandwidth_ratio(source, target) ** (1.0 - weight)
     return _weak_if_new(within(ratio**damping, _COUNTER_FACTOR, basis), source, target)
@@ -296,13 +365,8 @@ def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
     basis = speeds[0].basis
     if not kernels.precision:
         basis = Message("speed.precision-unknown", basis=basis)
-    return Estimate(
-        low=min(speed.low for speed in speeds),
-        mid=math.prod(mids) ** (1.0 / len(mids)),
-        high=max(speed.high for speed in speeds),
-        basis=join((basis, kernels.shown)),
-        weak=any(speed.weak for speed in speeds),
-    )
+    mean = exactly(math.prod(mids) ** (1.0 / len(mids)), basis)
+    return mean.spanning(speeds, kernels.shown)
 
 
 def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
@@ -310,7 +374,7 @@ def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     if precision == "fp32" and has_tf32(target) and not has_tf32(kernels.source):
         # Whether the code would use TF32 elsewhere, nothing tells: the middle is that without it.
         without = _of_class("fp32", kernels.source, target, CUDA)
-        return _spanned(without, _at("tf32", kernels, target))
+        return without.spanning([_at("tf32", kernels, target)], _TF32_OR_NOT)
     name = kernels.classes[precision]
     speed = _of_class(name, kernels.source, target, precision)
     small = name == "training" and kernels.small is not None
@@ -326,17 +390,6 @@ def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Esti
         return _by_peak_rates(source, target, precision)
     used = CUDA if name == "fp32" else precision
     return _weak_if_new(predicted(law(name), source, target, used), source, target)
-
-
-@memoize(_KEPT)
-def _spanned(without: Estimate, with_it: Estimate) -> Estimate:
-    return Estimate(
-        low=min(without.low, with_it.low),
-        mid=without.mid,
-        high=max(without.high, with_it.high),
-        basis=join((without.basis, Message("speed.tf32-or-not"))),
-        weak=without.weak or with_it.weak,
-    )
 
 
 def _by_peak_rates(source: Gpu, target: Gpu, precision: str) -> Estimate:
@@ -356,19 +409,16 @@ def _of_arithmetic_and_bandwidth(source: Gpu, target: Gpu, precision: str) -> Es
     return msgspec.structs.replace(within(mid, _WEAK_FACTOR, basis), weak=True)
 
 
-def spec_family(precision: str) -> tuple[str, Family]:
-    """Return a precision with the family of the fit that it belongs to."""
-    return precision, "single" if is_single(precision) else "half"
+def spec_family(precision: str) -> Family:
+    """Return the family of the fit that a precision belongs to."""
+    return "single" if is_single(precision) else "half"
 
 
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     named = "tf32" if precision == "fp32" else precision
     source_specs, target_specs = (_specs(gpu, named) for gpu in (source, target))
-    fit = spec_family(named)
-    log, factor = (
-        log_ratio(source, target, fit),
-        interval_factor(source_specs, target_specs, fit[1]),
-    )
+    log = log_ratio(source, target, named)
+    factor = interval_factor(source_specs, target_specs, spec_family(named))
     fitted = coefficients("speed")["half"]["gpu"]
     unseen = [gpu.name for gpu in (source_specs, target_specs) if gpu.name not in fitted]
     basis = Message("speed.benchmarks", terms=_TERMS)
@@ -382,9 +432,9 @@ def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     return _weak_if_new(estimate, source, target)
 
 
-def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:
+def log_ratio(source: Gpu, target: Gpu, precision: str) -> float:
     """Return ln of the fitted speed-up of training."""
-    precision, part = family
+    part = spec_family(precision)
     return log_score(_specs(target, precision), part) - log_score(_specs(source, precision), part)
 
 
@@ -399,12 +449,8 @@ def _damped(speed: Estimate, memory_fraction: float) -> Estimate:
     """
     row = coefficients("speed")["small"]
     mid, factor = speed.mid ** float(row["exponent"]), float(row["factor"])
-    return Estimate(
-        low=min(mid / factor, speed.low),
-        mid=mid,
-        high=max(mid * factor, speed.high),
-        basis=join((speed.basis, Message("speed.launches", share=round(memory_fraction, 2)))),
-    )
+    why = Message("speed.launches", share=round(memory_fraction, 2))
+    return within(mid, factor, speed.basis).spanning([speed], why)
 
 
 def _bandwidth_ratio(source: Gpu, target: Gpu) -> float:

@@ -188,13 +188,9 @@ def unexplained(
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
 
-    speed = Estimate(
-        low=min(total.low, waiting_stays(total.low, more), waiting_stays(total.low, 1.0)),
-        mid=total.mid,
-        high=max(total.high, waiting_stays(total.high, more)),
-        basis=join((total.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
-        weak=total.weak,
-    )
+    stays = ((total.low, more), (total.low, 1.0), (total.high, more))
+    ends = [exactly(waiting_stays(*end), "") for end in stays]
+    speed = total.spanning(ends, Message("speed.waits-unexplained", share=1.0 - busy))
     return speed, (per_gpu, _STILL_WAITING)
 
 
@@ -317,7 +313,8 @@ class Predictions:
 
     @cached_property
     def _busy(self) -> float | None:
-        return self.profile.mean("util.kernel_time")
+        busy = self.profile.mean("util.kernel_time")
+        return max(busy, *self._read.engines.values()) if busy and self._read.engines else busy
 
     @cached_property
     def _start(self) -> tuple[Layout, ProfiledStep]:
@@ -401,13 +398,7 @@ class Predictions:
         speed = anchor.towards(target.chip.name, target.gpu_count)
         measured = anchor.profile is not self.profile and anchor.speed != 1.0
         probed = Message("speed.probed", where=_where(anchor.profile))
-        return Estimate(
-            low=speed * onward.low,
-            mid=speed * onward.mid,
-            high=speed * onward.high,
-            basis=join((probed, onward.basis)) if measured else onward.basis,
-            weak=onward.weak,
-        )
+        return onward.times(speed, join((probed if measured else "", onward.basis)))
 
 
 def _where(profile: Profile) -> str:

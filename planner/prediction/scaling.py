@@ -166,12 +166,7 @@ def speed_up(
         _same_links(replace(before, network_gbps=gbps), after, step, faster)
         for gbps in _NETWORKS_GBPS
     )
-    return Estimate(
-        low=min(mid.low, *(speed.low for speed in bounds)),
-        mid=mid.mid,
-        high=max(mid.high, *(speed.high for speed in bounds)),
-        basis=join((mid.basis, Message("scaling.network-unknown"))),
-    )
+    return mid.spanning(bounds, Message("scaling.network-unknown"))
 
 
 def _linked(layout: Layout) -> tuple[object, ...]:
@@ -395,13 +390,11 @@ def _slowness(layout: Layout) -> tuple[int, int, float]:
 
 def _with_parts(layout: Layout, law: Law) -> Overhead:
     """Return the overhead of a layout by a law, GPUs left out where they would only delay."""
-    good, mid, bad = law(layout.whole)
+    overhead = law(layout.whole)
     for part in layout.parts:
-        of_part, more = law(part), layout.gpu_count / part.gpus
-        good = min(good, more * (1.0 + of_part.good) - 1.0)
-        mid = min(mid, more * (1.0 + of_part.mid) - 1.0)
-        bad = min(bad, more * (1.0 + of_part.bad) - 1.0)
-    return Overhead(good, mid, bad)
+        ends, more = zip(overhead, law(part), strict=True), layout.gpu_count / part.gpus
+        overhead = Overhead(*(min(end, more * (1.0 + of_part) - 1.0) for end, of_part in ends))
+    return overhead
 
 
 def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law:
@@ -452,11 +445,8 @@ def _is_fast(gbps: float | None) -> bool:
 
 def _after(inside: Overhead, between: Overhead) -> Overhead:
     """Return the overhead inside machines with that of the network on top."""
-    return Overhead(
-        good=(1.0 + inside.good) * (1.0 + between.good) - 1.0,
-        mid=(1.0 + inside.mid) * (1.0 + between.mid) - 1.0,
-        bad=(1.0 + inside.bad) * (1.0 + between.bad) - 1.0,
-    )
+    ends = zip(inside, between, strict=True)
+    return Overhead(*((1.0 + links) * (1.0 + network) - 1.0 for links, network in ends))
 
 
 def _computed(

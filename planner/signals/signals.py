@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
-from planner.profile.source import memory_room_gib, slice_named
+from planner.profile.source import memory_room_gib, named_gpu, slice_named
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
@@ -81,23 +81,23 @@ def _memory_held_gib(profile: Profile) -> float | None:
 
 
 def _power_share(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
+    gpu = named_gpu(profile)
     limit = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
     return _share(profile.mean("power.board_w"), limit)
 
 
 def _power_over_idle(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
+    gpu = named_gpu(profile)
     return _share(profile.mean("power.board_w"), gpu.idle_w if gpu else None)
 
 
 def _cap(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
+    gpu = named_gpu(profile)
     return _share(profile.mean("power.limit_w"), gpu.tdp_w if gpu else None)
 
 
 def _weights_of_gpu(profile: Profile) -> float | None:
-    job, gpu = profile.job, _known_gpu(profile)
+    job, gpu = profile.job, named_gpu(profile)
     size = _BYTES_A_WEIGHT.get(job.precision or "")
     weights = None if size is None or job.parameters is None else job.parameters * size / 2.0**30
     return _share(weights, profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None))
@@ -116,10 +116,6 @@ def _step(part: str) -> Callable[[Profile], float | None]:
         return None if share is None else min(1.0, share)
 
     return signal
-
-
-def _known_gpu(profile: Profile) -> hardware.Gpu | None:
-    return hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
 
 
 def _exposed(part: Callable[[Profile], float | None]) -> Callable[[Profile], float | None]:
@@ -185,7 +181,7 @@ _MIB = 2**20
 
 def pcie_share(profile: Profile) -> float | None:
     """Return the share of the PCIe link, inwards, that is in use."""
-    gpu, rate_mib_s = _known_gpu(profile), profile.mean("io.pcie_rx_mib_s")
+    gpu, rate_mib_s = named_gpu(profile), profile.mean("io.pcie_rx_mib_s")
     link = _PCIE_GB_S.get(gpu.pcie_gen) if gpu and gpu.pcie_gen else None
     return _share(rate_mib_s * _MIB / 1e9 if rate_mib_s is not None else None, link)
 
@@ -305,7 +301,7 @@ def _ram_full_in(profile: Profile) -> Message | None:
 
 
 def _capability(profile: Profile) -> float | None:
-    return capability(_known_gpu(profile))
+    return capability(named_gpu(profile))
 
 
 def capability(gpu: hardware.Gpu | None) -> float | None:
@@ -317,7 +313,7 @@ def capability(gpu: hardware.Gpu | None) -> float | None:
 
 
 def _tf32_over_fp32(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
+    gpu = named_gpu(profile)
     return _share(gpu.tf32_tflops, gpu.fp32_tflops) if gpu else None
 
 
