@@ -5,16 +5,20 @@ import os
 import pty
 import select
 import struct
+import sys
 import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pyte
 
+from gpucost.entry import main
 from tests.waiting import CEILING_S
 
 ROWS, COLUMNS = 24, 90
+HERE = "gpucost"
 _UNFOLDED = 1000  # columns in which nothing that we print is folded
 
 
@@ -27,7 +31,8 @@ class Terminal:
         views: the last lines, each time that they changed.
 
     Args:
-        command: its words.
+        command: its words. Those that begin with HERE run in a fork of this process, where all is
+            imported already: the same command line, for a fifth of the time.
         environment: its variables.
         awaited: once this stands on the screen, there is a file "seen" for the job.
         size: columns and lines.
@@ -48,6 +53,8 @@ class Terminal:
         pid, handle = pty.fork()
         if pid == 0:  # sized before the command asks
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            if command[0] == HERE:
+                _run_here(command, sized)
             os.execvpe(command[0], command, sized)  # noqa: S606 - our own command
         self._read(handle, awaited)
         self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -82,6 +89,23 @@ class Terminal:
             self.views.append([line.rstrip() for line in self.screen.display])
             if awaited and any(awaited in line for line in self.views[-1]):
                 Path("seen").touch()
+
+
+def _run_here(command: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Run `gpucost` on the terminal of this fork, and end the fork with its exit code."""
+    code = 1
+    try:
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = command
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in enumerate("rww"))
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        sys.stdout.flush()
+    finally:
+        os._exit(code)
 
 
 def _lines(screen: pyte.HistoryScreen) -> list[str]:

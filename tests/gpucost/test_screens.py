@@ -8,8 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
-from tests.gpucost.profiling.test_profile import GPUCOST
-from tests.gpucost.terminal import Terminal
+from tests.gpucost.terminal import HERE, Terminal
 
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
 FLEET = str(ROOT / "examples" / "fleet")
@@ -78,6 +77,7 @@ def test_a_screen_of_three_sizes(case: str, call: Call) -> None:
     """No word is broken, no line is folded, the answer is on the last screen."""
     for name in PLANS.keys() & set(SCREENS[case]):
         assert call("plan", PLANS[name], "-q", "-o", name, *DAY).code == 0
+    assert call(*SCREENS[case]).code == 0  # what it imports and reads, the forks below have then
     words = set(_words(" ".join(_shown(case, (400, 100)).printed)))
     for columns, rows in SIZES:
         seen = _shown(case, (columns, rows))
@@ -138,7 +138,7 @@ def test_all_options_leave_nothing_of_the_first_screen_out(
 
 
 def _shown(case: str, size: tuple[int, int]) -> Terminal:
-    command = [GPUCOST, *SCREENS[case], "--no-color"]
+    command = [HERE, *SCREENS[case], "--no-color"]
     shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"}, size=size)
     assert shown.code == 0
     return shown

@@ -6,19 +6,21 @@ terminal shows at 100 columns. A row without its function fails.
 
 # ruff: noqa: D103 - the words of a condition stand in expected.csv
 import csv
+import io
 import json
 import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from gpucost.cli import run
 from pricing.catalog.catalog import load_catalog
 from pricing.hardware import gpus
 
@@ -303,17 +305,14 @@ CASES: dict[tuple[str, str], Conditions] = {
 
 def plan_of(case: Path, args: str, written: Path) -> Ran:
     """What `gpucost plan` says of a case, in both forms."""
-    typed = [sys.executable, "-m", "gpucost", "plan", str(case), *shlex.split(args)]
-    shown = subprocess.run(
-        [*typed, "--as-of", DAY, "-o", str(written)],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "100"},
-    )
-    plan = json.loads(written.read_text("utf-8")) if shown.returncode == 0 else {}
-    text = " ".join(f"{shown.stdout} {shown.stderr}".split())
-    return Ran(code=shown.returncode, plan=plan, text=text)
+    typed = ["plan", str(case), *shlex.split(args), "--as-of", DAY, "-o", str(written)]
+    out, err = io.StringIO(), io.StringIO()
+    wide = patch.dict(os.environ, COLUMNS="100")
+    with wide, redirect_stdout(out), redirect_stderr(err):
+        code = run(typed)
+    plan = json.loads(written.read_text("utf-8")) if code == 0 else {}
+    text = " ".join(f"{out.getvalue()} {err.getvalue()}".split())
+    return Ran(code=code, plan=plan, text=text)
 
 
 def test_every_case_has_its_conditions(shared: Path) -> None:
