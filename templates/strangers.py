@@ -7,7 +7,9 @@ HTML escape every value (jinja2's autoescape).
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 from operator import is_not
 from types import NoneType
 from typing import TypeVar
@@ -25,7 +27,7 @@ _IN_MARKDOWN = (
     (re.compile(r"\](?=\s*[\[(:])"), "&#93;"),  # after numbers: its own is not apart
 )
 # No other text is changed; one look at most texts in place of six.
-_SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\]:]|[Ww]{{3}}\\.|[Gg][Hh]-")
+_SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\]]|://|[Ww]{{3}}\\.|[Gg][Hh]-")
 _WITHOUT_TEXT = frozenset((bool, int, float, Decimal, NoneType))
 _NOT_IN_FILES = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -40,32 +42,42 @@ def for_markdown(value: _T) -> _T:
     if type(value) in _WITHOUT_TEXT:
         return value
     if isinstance(value, str):
-        return _plain(value) if _SUSPECT.search(value) else value  # type: ignore[return-value] # of the type that came
+        text = _plain(value)
+        return value if text == value else text  # type: ignore[return-value] # of the type that came
     if isinstance(value, msgspec.Struct):
-        changes = _changes({name: getattr(value, name) for name in value.__struct_fields__})
+        changes = _changes(value, value.__struct_fields__)
         return msgspec.structs.replace(value, **changes) if changes else value
     if isinstance(value, tuple | list):
         plain = [for_markdown(inner) for inner in value]
         return type(value)(plain) if any(map(is_not, plain, value)) else value
     if isinstance(value, dict):
-        return {for_markdown(key): for_markdown(inner) for key, inner in value.items()}  # type: ignore[return-value] # the same
+        texts = {for_markdown(key): for_markdown(inner) for key, inner in value.items()}
+        return value if texts == value else texts  # type: ignore[return-value] # the same
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        changes = _changes(fields)
+        changes = _changes(value, value.__dataclass_fields__)
         return dataclasses.replace(value, **changes) if changes else value
     return value
 
 
-def _changes(fields: dict[str, object]) -> dict[str, object]:
-    plain = {name: for_markdown(field) for name, field in fields.items()}
-    return {name: field for name, field in plain.items() if field is not fields[name]}
+def _changes(value: object, names: Iterable[str]) -> dict[str, object]:
+    fields = ((name, getattr(value, name)) for name in names)
+    return {name: text for name, field in fields if (text := for_markdown(field)) is not field}
 
 
+@lru_cache(maxsize=10_000)
 def _plain(text: str) -> str:
+    """Return a text as it may stand; a fleet says most of its texts hundreds of times."""
+    if not _SUSPECT.search(text):
+        return text
     text = _CONTROL.sub(" ", text)
     for pattern, replacement in _IN_MARKDOWN:
         text = pattern.sub(replacement, text)
     return text
+
+
+def printable(text: str) -> str:
+    """Return text without control characters: it stays on its line."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def for_file(text: str) -> str:

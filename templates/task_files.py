@@ -12,7 +12,7 @@ from pricing.hardware import gpus
 from templates import templates_in
 from templates.bootstrap_deadline import ANY_DAY
 from templates.bootstrap_files import MachineBootstrap, render_arming, render_bootstrap
-from templates.strangers import for_file
+from templates.strangers import for_file, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -203,16 +203,11 @@ def _literal(value: Value) -> str:
 
 
 def _comments(config: FrameworkConfig) -> Iterator[str]:
-    yield f"# {_printable(_MADE.format(option=config.option))}"
+    yield f"# {printable(_MADE.format(option=config.option))}"
     for name, value in config.environment.items():
-        yield f"# environment: {name}={_printable(value)}"
+        yield f"# environment: {name}={printable(value)}"
     for code, how in config.manual_steps.items():
-        yield f"# {code}: {_printable(how)}"
-
-
-def _printable(text: str) -> str:
-    """Return text that stays on its line."""
-    return "".join(c if c.isprintable() else " " for c in text)
+        yield f"# {code}: {printable(how)}"
 
 
 _FORMS: dict[str, Callable[[FrameworkConfig], str]] = {

@@ -20,7 +20,6 @@ import click
 
 from gpucost.profiling.profile_target import reserve_name
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task, next_step
-from gpucost.views.output import Output, printable
 from pricing.errors import GpucostError, InputError
 from telemetry.measure.command import (
     MESSAGE,
@@ -33,10 +32,12 @@ from telemetry.measure.command import (
 )
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import APPLY, RUN_EVENTS, callers_environment, child_environment, events_folder
+from templates.strangers import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from gpucost.views.output import Output
     from planner.documents.application import Application
     from planner.profile.trials import Change
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gpucost.profiling.profile_target import ReservedName, reserve_name
 from gpucost.profiling.sampling import Outcome, Sampling, Task, next_step
-from gpucost.views.output import printable
 from pricing.errors import InputError
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 from telemetry.readers.hints import Hints
+from templates.strangers import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from templates.language.translate import (
     word,
 )
 from templates.markdown import cell
-from templates.strangers import for_markdown
+from templates.strangers import for_markdown, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -305,11 +305,6 @@ def print_table(table: Table, output: Output) -> None:
         click.echo(_as_markdown(table))
     else:
         _draw(table, output)
-
-
-def printable(text: str) -> str:
-    """Return text without control characters, which names from files may carry."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def print_json(document: object) -> None:

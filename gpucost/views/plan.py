@@ -14,7 +14,6 @@ from gpucost.views.output import (
     print_prose,
     print_rich,
     print_table,
-    printable,
     prose_lines,
     terminal_width,
 )
@@ -28,6 +27,7 @@ from templates.report_text import percent
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import alternative
 from templates.reports.job_screen import Action, FirstScreen, job_screen
+from templates.strangers import printable
 
 _LABEL_WIDTH = 10
 _BAR_WIDTH = 32

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import hcl2
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -27,7 +28,7 @@ from pricing.errors import GpucostError
 from pricing.tables import for_csv
 from providers.redaction import RedactedStream
 from templates.render import render_report
-from templates.strangers import _plain, for_markdown
+from templates.strangers import _CONTROL, _IN_MARKDOWN, for_markdown
 from tests.conftest import ROOT
 from tests.templates.documents import CASES, planned
 
@@ -38,6 +39,8 @@ EVIL = (
     "a@e.example GH-1 _@everyone "
     "\x1b]0;owned\x07\x9b2J\x00 ${e} %{e} $(e) '\"\u2028evil: 1\x85evil: 2"
 )
+
+Path = tuple[Any, ...]  # of a text in a plan: keys and places
 
 # Who fills templates or prints, and what keeps strangers' text from coming alive there. A module
 # that begins to do so must be named here, and walked below.
@@ -109,11 +112,11 @@ def _names_of(text: str) -> set[str]:
     return {_name(path) for path in _leaves(json.loads(text))}
 
 
-def _name(path: tuple[Any, ...]) -> str:
+def _name(path: Path) -> str:
     return ".".join("*" if isinstance(part, int) else part for part in path)
 
 
-def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of every text; of the items of a list the first stands for all."""
     if isinstance(value, str):
         yield path
@@ -126,16 +129,25 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 @cache
-def _fields(text: str) -> dict[str, tuple[Any, ...]]:
+def _fields(text: str) -> dict[str, Path]:
     """Return a path to each field that may hold any text: else it is a code, a date, money."""
-    fields: dict[str, tuple[Any, ...]] = {}
+    leaves = [*_leaves(json.loads(text))]
+    fields: dict[str, Path] = {}
     # Whether a text is read is asked here, not why it is refused, which takes ten times as long.
     with patch("planner.plan.read.find_problems", return_value=["cannot be"]):
-        for path in _leaves(json.loads(text)):
-            name = _name(path)
-            if name not in fields and _evil(text, [path]) is not None:
-                fields[name] = path
+        for order in (leaves, leaves[::-1]):  # an id can be any text only where nothing names it
+            places = {_name(path): path for path in order}
+            fields |= _read_together(text, [(n, p) for n, p in places.items() if n not in fields])
     return fields
+
+
+def _read_together(text: str, fields: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Return those of the fields that are read with another text, by halving what is refused."""
+    if _evil(text, [path for _, path in fields]) is not None:
+        return fields
+    half = len(fields) // 2
+    parts = (fields[:half], fields[half:]) if half else ()
+    return [field for part in parts for field in _read_together(text, part)]
 
 
 def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
@@ -149,15 +161,15 @@ def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
             yield " ".join(batch), plan
 
 
-def _evil(text: str, paths: list[tuple[Any, ...]]) -> Plan | None:
-    document = json.loads(text)
+def _evil(text: str, paths: list[Path]) -> Plan | None:
+    document = msgspec.json.decode(text)
     for path in paths:
         at = document
         for part in path[:-1]:
             at = at[part]
         at[path[-1]] = EVIL
     try:
-        return read_plan(json.dumps(document).encode(), "plan.json")
+        return read_plan(msgspec.json.encode(document), "plan.json")
     except GpucostError:
         return None
 
@@ -204,7 +216,10 @@ def _alive_in_html(html: str) -> Iterator[str]:
 def test_the_quick_look_misses_nothing(pieces: list[str]) -> None:
     """A text that is passed on unread is one that no pattern would change."""
     text = "".join(pieces)
-    assert for_markdown(text) == _plain(text)
+    looked_at = _CONTROL.sub(" ", text)
+    for pattern, replacement in _IN_MARKDOWN:
+        looked_at = pattern.sub(replacement, looked_at)
+    assert for_markdown(text) == looked_at
 
 
 @pytest.mark.parametrize("case", ["visual-search", "fleet"])

@@ -22,7 +22,6 @@ from gpucost.views.output import (
     output_options,
     print_json,
     print_table,
-    printable,
     terminal_width,
 )
 from pricing.catalog.catalog import Catalog
@@ -45,6 +44,7 @@ from providers.interface import MACHINE, NotQueried
 from providers.provider import ANSWER_S, Request, in_each
 from providers.redaction import learn, redact
 from providers.registry import scanned, scanner
+from templates.strangers import printable
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WEBHOOK_S = 10.0

@@ -38,13 +38,13 @@ def test_steps_that_hang_together_tell_less() -> None:
 
 @pytest.mark.parametrize("hang", [0.0, 0.5, 0.8])
 def test_the_interval_of_a_mean_covers_it(hang: float) -> None:
-    """Over 300 runs of 400 rows, the 95 % interval holds the true mean in 90 % at least."""
+    """Over 100 runs of 400 rows, the 95 % interval holds the true mean in 90 % at least."""
     true = 0.2 * math.exp(0.05**2 / 2.0)
     inside = 0
-    for seed in range(300):
+    for seed in range(100):
         found = of_series(series(0.2, hang=hang, seed=seed))
         inside += abs(math.log(found.mean_s / true)) <= found.log_error
-    assert inside >= 270
+    assert inside >= 90
 
 
 def test_a_warm_up_is_cut_and_nothing_else() -> None:
