@@ -39,7 +39,7 @@ from gpucost.loop.loop_steps import (
 from gpucost.machines.state import confirm
 from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_if_json, print_table
 from planner.documents.application import SWITCHED
 from planner.plan.job import Effect
 from planner.signals.compute_share import others_work
@@ -335,9 +335,7 @@ _COLUMNS = ("round", "where", "with", "low", "speed-up", "high", "USD saved", "v
 
 def print_loop(record: LoopRecord, output: Output) -> None:
     """Print the rounds; why the loop ended is said beside."""
-    if output.format == "json":
-        print_json(record)
-    else:
+    if not print_if_json(record, output):
         rows = tuple(
             _row(number, attempt, output) for number, attempt in enumerate(record.rounds, start=1)
         )

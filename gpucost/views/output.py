@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from gpucost.arguments.parameters import Command, options
+from gpucost.files.writing import write_pieces
 from planner.models.document import to_text
 from pricing.money import plain, price_text
 from pricing.tables import for_csv
@@ -295,6 +296,21 @@ class Table:
     uncut: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
     chosen: int | None = None
+
+
+def save_file(path: str, pieces: Iterable[str], output: Output) -> None:
+    """Write a file, and say so; `-` is standard output."""
+    write_pieces(path, pieces)
+    if path != "-":
+        output.say(f"wrote {path}")
+
+
+def print_if_json(document: object, output: Output) -> bool:
+    """Print a document where JSON is asked for; return whether it is."""
+    is_json = output.format == "json"
+    if is_json:
+        print_json(document)
+    return is_json
 
 
 def print_table(table: Table, output: Output) -> None:

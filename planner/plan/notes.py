@@ -33,7 +33,7 @@ _NAMED = 10
 """Most jobs of a fleet that one sentence names."""
 
 
-def assumptions(jobs: Iterable[JobDraft], period: Period, needs: Requirements) -> tuple[str, ...]:
+def assumptions(jobs: Sequence[JobDraft], period: Period, needs: Requirements) -> tuple[str, ...]:
     """Return what was assumed rather than stated: what a change must earn, then job by job."""
     code = "note.must-pay-back" if period == "month" else "note.must-pay-back-in-a-run"
     rate, months = plain(needs.engineer_usd_per_hour), plain(needs.horizon)
@@ -42,6 +42,8 @@ def assumptions(jobs: Iterable[JobDraft], period: Period, needs: Requirements) -
         notes.append(_of_record(needs.history))
     if extras := _of_each_machine(needs):
         notes.append(extras)
+    if (budget := needs.budget_usd) is not None and len(jobs) > 1:
+        notes.append(Message("note.budget-each", budget=whole_dollars(budget), n=len(jobs)))
     for job in jobs:
         notes.extend(job.baseline.notes)
         if (sliced := _of_slice(job)) is not None:

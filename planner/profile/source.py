@@ -22,10 +22,12 @@ def source_gpu(profile: Profile) -> Gpu:
     """
     if profile.hardware.gpu is None:
         scrapes = " Two scrapes of a server: `gpucost serve copies`." if profile.job.serving else ""
+        lacks = "its readings name no GPU model" if profile.gpus else "no GPU was read in it"
         raise InputError(
-            f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared. Say "
-            "what it runs on, such as --machine g5.xlarge, or name the GPU: `gpucost import SOURCE "
-            f"--gpu MODEL`.{scrapes}"
+            f"{profile.job.name}: hardware.gpu is missing: {lacks}, so no other GPU can be "
+            "compared. Say what it runs on, such as --machine g5.xlarge, or name the GPU: `gpucost "
+            "import SOURCE --gpu MODEL` (--gpu of plan is what may be offered); or record it on a "
+            f"GPU: `gpucost profile -- COMMAND`.{scrapes}"
         )
     try:
         return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
 _SERVICES_SHOWN = 2
+_BUDGET = "note.budget-each"
+_SPARE = "spare-copies"
 _ZERO = Decimal(0)
 
 
@@ -58,6 +60,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     tries = _trials(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
     longer = 2 * (len(stopped) + len(tries)) + len(assumed) + len(by_team) + (" --fleet" in command)
+    longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     more = sum(len(group.jobs) for group in groups[shown:])
     return FirstScreen(
@@ -70,7 +73,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
-        actions=(*stopped, *tries, *(a for a in _fleet_actions(plan) if a.figures or not tries)),
+        actions=(*stopped, *tries, *_fleet_actions(plan, tries)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
         commands=(command,),
@@ -84,9 +87,11 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
 
 def _fleet_doubts(plan: Plan) -> Iterator[Line]:
     """Yield the number of jobs of which too little was read, and of recordings in doubt."""
-    notes = {note: None for _job, note in map(note_of, plan.warnings)}
-    for note in (note for note in notes if note and note.code == "read.early-ends"):
-        yield Line(label=_("Ended"), text=translate_text(note))
+    labels = {"read.early-ends": _("Ended"), _BUDGET: _("Budget")}
+    notes = map(note_of, (*plan.warnings, *plan.assumptions))
+    for note in dict.fromkeys(note for _job, note in notes):
+        if note is not None and note.code in labels:
+            yield Line(label=labels[note.code], text=translate_text(note))
     fleet = plan.fleet
     unread = Message("share.too-little-read")
     if n := sum(job.detail == unread for job in fleet.unmoved) if fleet else 0:
@@ -164,15 +169,12 @@ def _mean_busy(plan: Plan) -> float | None:
 def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
     """Return what all jobs waste, by the causes that are known.
 
-    It is the time in which the GPUs that they hold idle, and the GPUs that nobody holds; of a job
-    whose GPU use nobody measured, what its first finding says.
+    It is what each job wastes, and the GPUs that nobody holds.
     """
-    idle = {} if plan.use is UNSET else plan.use.idle_by_job
-    by_cause: dict[str, Decimal] = {}
+    by_job, by_cause = _waste_by_job(plan), dict[str, Decimal]()
     for job in plan.jobs:
         if (first := job.verdict) and first.waste_usd:
-            usd = idle.get(job.name, first.waste_usd)
-            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + usd
+            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + by_job[job.name]
     if plan.use is not UNSET and plan.use.free_usd:
         by_cause[_("No job holds these GPUs.")] = plan.use.free_usd
     return by_cause
@@ -180,11 +182,23 @@ def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
 
 def _wasted_usd(plan: Plan) -> Decimal:
     """Return what all jobs waste together, as the rows of who pays say it."""
-    use = plan.use
-    measured = {} if use is UNSET else use.idle_by_job
-    first = [job.verdict for job in plan.jobs if job.verdict and job.name not in measured]
-    usd = _ZERO if use is UNSET else use.wasted_usd
-    return sum((finding.waste_usd or _ZERO for finding in first), usd)
+    idle, wasted = _idle_by_job(plan), _ZERO if plan.use is UNSET else plan.use.wasted_usd
+    return wasted + sum(usd - idle.get(job, _ZERO) for job, usd in _waste_by_job(plan).items())
+
+
+def _waste_by_job(plan: Plan) -> dict[str, Decimal]:
+    """Return what each job wastes: its GPUs while they idle, or what its first finding says.
+
+    That is where nobody measured how busy they are, and of copies that no request needs.
+    """
+    idle = _idle_by_job(plan)
+    first = [(job.name, job.verdict) for job in plan.jobs if job.verdict]
+    counts = ((name, f.waste_usd) for name, f in first if name not in idle or f.code == _SPARE)
+    return {**idle, **{name: usd or _ZERO for name, usd in counts}}
+
+
+def _idle_by_job(plan: Plan) -> Mapping[str, Decimal]:
+    return {} if plan.use is UNSET else plan.use.idle_by_job
 
 
 def _wasted_by_all(by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decimal) -> list[Line]:
@@ -261,7 +275,11 @@ def _given_back(stopped: Alike, plan: Plan) -> str:
     if saves is None:
         return _("saving unknown")
     if saves:
-        return _("{usd} {period}", usd=whole_dollars(saves), period=period_words(plan))
+        text = _("{usd} {period}", usd=whole_dollars(saves), period=period_words(plan))
+        idle = sum((_idle_by_job(plan).get(job.name, saves) for job in stopped.jobs), _ZERO)
+        free = _ZERO if plan.use is UNSET else min(plan.use.free_usd, saves - idle)
+        split = _("{usd}, {free} of it held by no job", usd=text, free=whole_dollars(free))
+        return split if free >= 1 else text
     if any(job.ended and job.ended.is_owed for job in stopped.jobs) or _is_owed(plan):
         return _("$0 (owned)")
     return _("$0 while their machines stay")
@@ -310,7 +328,7 @@ def _trial(note: Message) -> Action | None:
     return Action(label=_("Try"), text=text, figures=(f"${params['usd']}", saved_words(share)))
 
 
-def _fleet_actions(plan: Plan) -> list[Action]:
+def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
     """Return what can be done on today's machines, then all of it, or what is cheaper still."""
     fleet, total = plan.fleet, plan.recommended
     if total is None:
@@ -332,6 +350,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
+        text = _("{text}, without what is to be tried", text=text) if tries else text
         usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
         figures = (usd_range, saved_words(saved_share(cost.mid, before)))
         actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
@@ -340,7 +359,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         text = stay or _("keep as is")
         if fleet and dear:
             text = _("{stay}: {why}", stay=text, why=_too_dear_to_share(fleet, plan, stops))
-        return [Action(label=_("Now"), text=text)]
+        return [] if tries else [Action(label=_("Now"), text=text)]
     if actions[-1].cost is None:
         return actions
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days

@@ -166,7 +166,6 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     if command:
         notes.append(Line(label=_("Run"), text=with_plan(command)))
     how = job.answer.now.command if job.answer.now else None
-    first = job.verdict
     return FirstScreen(
         title=f"{job.name}: {where}{read_from}",
         facts=tuple(facts),
@@ -177,7 +176,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         commands=tuple(dict.fromkeys(filter(None, (how and _typed(how, job, plan), command)))),
         paid_usd=today.cost.total,
         wasted_usd=_wasted_usd(job),
-        cause=translate_text(first.cause) if first else "",
+        cause=translate_text(job.verdict.cause) if job.verdict else "",
     )
 
 

@@ -59,3 +59,22 @@ def test_a_fleet_without_gpu_models_is_refused_in_one_line(
     said = capsys.readouterr().err
     assert said.count("hardware.gpu is missing") == 1
     assert "job00, job01, job02, job03, job04, and 35 more: hardware.gpu" in said
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said"),
+    [
+        ([], "no GPU was read in it"),
+        ([{"index": 0, "metrics": {"util.kernel_time": 0.4}}], "its readings name no GPU model"),
+    ],
+)
+def test_a_gpu_to_be_offered_does_not_stand_for_one_that_was_not_read(
+    gpus: list[object], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--gpu h100 says what may be offered; what is missing is where the job ran."""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"job": {"name": "etl"}, "gpus": gpus}))
+    assert run(["plan", str(path), "--gpu", "h100"]) == 2
+    text = " ".join(capsys.readouterr().err.split())
+    assert said in text
+    assert "(--gpu of plan is what may be offered)" in text

@@ -20,7 +20,7 @@ from gpucost.views.output import (
     Table,
     one_line,
     output_options,
-    print_json,
+    print_if_json,
     print_table,
     terminal_width,
 )
@@ -152,9 +152,7 @@ def _offer(catalog: Catalog, item: ScannedItem) -> Offer | None:
 
 def _show(scan: AccountScan, owner_tag: str, output: Output) -> None:
     """Print the scan: a summary, a table, and the commands; other formats have all in one."""
-    if output.format == "json":
-        print_json(scan)
-    else:
+    if not print_if_json(scan, output):
         idle = [item for item in scan.items if item.idle]
         active = [item for item in scan.items if not item.idle]
         is_table = output.format == "table"

@@ -18,7 +18,7 @@ from gpucost.views.output import (
     Table,
     language_options,
     output_options,
-    print_json,
+    print_if_json,
     print_table,
     terminal_width,
 )
@@ -137,9 +137,7 @@ def bill(
         for currency, rate in rates.items()
     )
     document = structs.replace(document, notes=(*options_set, *document.notes))
-    if output.format == "json":
-        print_json(document)
-    else:
+    if not print_if_json(document, output):
         with showing(fx[1]):
             print_review(document, output)
 
@@ -293,9 +291,7 @@ def _reconcile(
                 jobs=join(unchanged),
             )
         )
-    if output.format == "json":
-        print_json(document)
-    else:
+    if not print_if_json(document, output):
         print_reconciliation(document, output)
 
 

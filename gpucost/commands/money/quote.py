@@ -22,7 +22,7 @@ from gpucost.files.quote_documents import (
     plan_document,
 )
 from gpucost.prices.cache import load_catalog, refreshing_prices
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_if_json, print_table
 from planner.models.document import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
@@ -170,8 +170,7 @@ _ROUNDED = "rounded half up to cents"
 
 def show_documents(documents: Sequence[PrintedQuote | OwnershipCosts], output: Output) -> None:
     """Print the documents: JSON is one object, or an array of several."""
-    if output.format == "json":
-        print_json(documents[0] if len(documents) == 1 else documents)
+    if print_if_json(documents[0] if len(documents) == 1 else documents, output):
         return
     quotes = [document for document in documents if isinstance(document, PrintedQuote)]
     if len(quotes) > 1 and output.format != "csv":

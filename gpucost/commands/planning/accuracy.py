@@ -8,7 +8,7 @@ import click
 from gpucost.arguments.parameters import options
 from gpucost.files.outcomes import NAME, read_outcomes
 from gpucost.files.writing import state_folder
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_if_json, print_table
 from planner.documents.accuracy import (
     ClassScore,
     CoverageScore,
@@ -34,8 +34,7 @@ def command(output: Output, *, mine: bool) -> None:
         _print_mine(output)
         return
     shipped = shipped_accuracy()
-    if output.format == "json":
-        print_json(shipped)
+    if print_if_json(shipped, output):
         return
     print_table(_class_table(shipped.rows), output)
     print_table(_score_table(shipped.scores), output)
@@ -46,9 +45,7 @@ def _print_mine(output: Output) -> None:
     path = state_folder() / NAME
     outcomes = read_outcomes(path)
     record = own_record(str(path), outcomes, track_record(str(path), outcomes))
-    if output.format == "json":
-        print_json(record)
-    else:
+    if not print_if_json(record, output):
         print_own_record(record, output)
 
 

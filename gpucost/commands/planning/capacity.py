@@ -9,7 +9,7 @@ import click
 
 from gpucost.arguments.parameters import options, today
 from gpucost.prices.cache import load_catalog
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_if_json, print_table
 from planner.capacity.capacity import (
     CapacityDocument,
     CapacityQuestion,
@@ -167,9 +167,7 @@ def command(
     answer = capacity(
         reading, file, question, day, lambda size: output.say(f"replaying on {size} GPUs ...")
     )
-    if output.format == "json":
-        print_json(answer)
-    else:
+    if not print_if_json(answer, output):
         print_capacity(answer, output)
 
 

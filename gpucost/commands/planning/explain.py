@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from gpucost.schemas.small_documents import ExplainedCode
-from gpucost.views.output import Output, language_options, output_options, print_json
+from gpucost.views.output import Output, language_options, output_options, print_if_json
 from planner.actions import ACTIONS, Action
 from planner.actions.effects import EFFECTS
 from planner.diagnosis.rules import RULES, Rule
@@ -131,9 +131,7 @@ def _sentence(text: str) -> str:
 def command(code: str, output: Output) -> None:
     """Explain a finding or an action: tests, limits, effects, sources, and how it is done."""
     lines = _explain(code)
-    if output.format == "json":
-        print_json(ExplainedCode(code=code, text=tuple(lines)))
-    else:
+    if not print_if_json(ExplainedCode(code=code, text=tuple(lines)), output):
         click.echo("\n".join(lines))
 
 

@@ -9,7 +9,7 @@ import click
 from gpucost.arguments.parameters import options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
-from gpucost.views.output import Output, common_options
+from gpucost.views.output import Output, common_options, save_file
 from planner.actions.action import FRAMEWORKS
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.framework_config import FrameworkConfig, framework_config
@@ -72,11 +72,14 @@ def config_text(
     Raises:
         InputError: several options, or there is no such one.
     """
+    config = framework_config(framework, _one_recipe(plan, named, numeric))
+    return config, render_config(config)
+
+
+def _one_recipe(plan: Plan, named: Sequence[str], numeric: tuple[str, ...]) -> Recipe:
     if len(named) > 1:
         raise InputError("one file holds one option: give --option once.")
-    option = find_option(plan, named[0]) if named else find_recommended(plan)
-    config = framework_config(framework, make_recipe(option, numeric))
-    return config, render_config(config)
+    return make_recipe(find_option(plan, named[0]) if named else find_recommended(plan), numeric)
 
 
 def what_is_left(config: FrameworkConfig, target: str) -> tuple[str, ...]:
@@ -258,15 +261,10 @@ def _write_recipe(
     plan: Plan, named: Sequence[str], numeric: tuple[str, ...], target: str, output: Output
 ) -> None:
     """Write the recipe of an option, and say what it leaves to a person."""
-    if len(named) > 1:
-        raise InputError("one recipe holds one option: give --option once.")
-    option = find_option(plan, named[0]) if named else find_recommended(plan)
-    recipe = make_recipe(option, numeric)
-    write_file(target, to_text(recipe))
+    recipe = _one_recipe(plan, named, numeric)
+    save_file(target, [to_text(recipe)], output)
     for sentence in _recipe_notes(recipe):
         output.say(sentence)
-    if target != "-":
-        output.say(f"wrote {target}")
 
 
 def _recipe_notes(recipe: Recipe) -> list[str]:

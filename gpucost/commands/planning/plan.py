@@ -5,7 +5,7 @@ import gc
 import io
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -22,7 +22,7 @@ from gpucost.arguments.parameters import HINT_OPTIONS, HINTS, options, today
 from gpucost.cost_gate import CostGate
 from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
-from gpucost.files.writing import kind_of_file, write_pieces
+from gpucost.files.writing import kind_of_file
 from gpucost.live.sources import SourceReading, read_sources, read_trace
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import (
@@ -31,6 +31,7 @@ from gpucost.views.output import (
     folder_options,
     output_options,
     print_json,
+    save_file,
     speaking,
 )
 from gpucost.views.plan import brief, print_plan
@@ -235,7 +236,7 @@ def command(
     with reading_plan(saved_as):
         for path, kind in kinds.items():
             text = partial(_text, shown, kind, (lang, rate), output)
-            _write(path, plan_text(document, plan.jobs) if kind == "json" else [text()], output)
+            save_file(path, plan_text(document, plan.jobs) if kind == "json" else [text()], output)
         if target != "-":
             view = "brief" if is_brief else "all" if all_options else ""
             with speaking(lang, rate, output):
@@ -328,12 +329,6 @@ def _kinds(target: str | None, report_path: str | None) -> dict[str, str]:
     if report_path is not None:
         kinds[report_path] = kind_of_file(report_path, "md", ("md", "html"))
     return kinds
-
-
-def _write(path: str, pieces: Iterable[str], output: Output) -> None:
-    write_pieces(path, pieces)
-    if path != "-":
-        output.say(f"wrote {path}")
 
 
 def _text(plan: Plan, kind: str, extras: tuple[str, ExchangeRate | None], output: Output) -> str:

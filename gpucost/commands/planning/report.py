@@ -10,9 +10,9 @@ import click
 from gpucost.arguments.parameters import options
 from gpucost.cost_gate import CostGate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
-from gpucost.files.writing import kind_of_file, write_file
+from gpucost.files.writing import kind_of_file
 from gpucost.profiling.series_read import time_lines
-from gpucost.views.output import Output, common_options
+from gpucost.views.output import Output, common_options, save_file
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
@@ -52,9 +52,7 @@ def report(
     over_time = _over_time(plan_path, series, plan, style)
     with showing(rate), reading_plan(plan_path):
         text = render_report(plan, style=style, lang=lang, change=change, over_time=over_time)
-    write_file(target, text)
-    if target != "-":
-        output.say(f"wrote {target}")
+    save_file(target, [text], output)
     return gate.check(plan, output)
 
 

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
+from planner.plan.making import to_plan
 from planner.profile.model import Statistics
 from pricing.errors import InputError
+from templates.reports.first_screen import first_screen
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 
@@ -123,3 +125,18 @@ def test_a_job_is_sent_to_a_paid_machine_that_does_nothing() -> None:
     other = running(a_profile({"util.kernel_time": 0.97}, name="busy"), sold("larger", "2.00"))
     apart = plan(idle, other, offers=(TODAY, term, sold("larger", "2.00")))
     assert not any(getattr(w, "code", "") == "note.on-paid" for w in apart.warnings)
+
+
+def test_a_total_without_what_is_to_be_tried_says_so() -> None:
+    """The busy job may run where one does nothing; the total of the others is without that."""
+    term = sold("today", "1.00", purchase="reserved_1y")
+    idle = running(a_profile({"util.kernel_time": 0.0, "mem.used_gib": 0.0}, name="idle"), term)
+    idle = replace(idle, hardware=replace(idle.hardware, purchase="reserved_1y"))
+    busy = running(a_profile({"util.kernel_time": 0.97, "mem.used_gib": 60.0}, name="busy"))
+    slow = {"util.kernel_time": 0.3, "mem.used_gib": 5.0}
+    third = running(a_profile(slow, name="third"), sold("dear", "9.00"))
+    offers = (TODAY, term, sold("dear", "9.00"))
+    screen = first_screen(to_plan(plan(idle, busy, third, offers=offers, consolidate=False)))
+    texts = {action.label: action.text for action in screen.actions}
+    assert "Try" in texts
+    assert texts["In all"] == "as recommended job by job, without what is to be tried"

@@ -485,3 +485,12 @@ def test_the_gpus_of_a_stated_machine_are_those_of_all_its_nodes() -> None:
     apart = running(replace(service, gpus=(), job=replace(service.job, parallelism=None)), eight)
     (job,) = plan(apart, offers=(eight,)).jobs
     assert (job.profile.gpu_count, job.baseline.count, job.baseline.replicas) == (8, 2, 2)
+
+
+def test_copies_that_no_request_needs_are_the_same_dollars_among_other_jobs() -> None:
+    """Three of four copies are $4,380; beside a busy job that idles for $20 they still are."""
+    busy = running(a_profile({"util.kernel_time": 0.9, "util.sm_active": 0.9}, name="busy"))
+    alone = first_screen(to_plan(plan(serving())))
+    both = first_screen(to_plan(plan(serving(), busy, consolidate=False)))
+    assert alone.wasted_usd == pytest.approx(3 * 730 * 2)
+    assert both.wasted_usd == pytest.approx(3 * 730 * 2 + 20)

@@ -113,3 +113,21 @@ def test_one_instant_stops_nothing() -> None:
     read_once = Provenance(sources=(Source(path="now.json", format="prometheus-json"),))
     plan = planned(*(replace(one, provenance=read_once) for one in fleet(2)))
     assert not [job.name for job in plan.jobs if job.ended]
+
+
+def test_what_ending_gives_back_is_told_apart_as_the_rows_of_who_pays_are() -> None:
+    """A node of 4 GPUs at $8, 1 and 2 of them held by jobs that do nothing: $800 for 100 h.
+
+    $600 of it are theirs, $200 are held by no job; the other node goes on.
+    """
+    idle = [pod(f"i{n}", "m", 0.0, gpu_count=n) for n in (1, 2)]
+    screen = first_screen(planned(*idle, pod("w", "n", 0.8, gpu_count=4), consolidate=False))
+    assert screen.actions[0].figures == ("frees 3 GPUs", "$800 a month, $200 of it held by no job")
+
+
+def test_a_budget_is_said_to_be_for_each_job() -> None:
+    """$900 is kept by each of two jobs on nodes at $800; that both are $1,600 is another thing."""
+    jobs = [pod(name, name, 0.8, gpu_count=4) for name in "ab"]
+    screen = first_screen(planned(*jobs, budget_usd=Decimal(900), consolidate=False))
+    texts = {note.label: note.text for note in screen.notes}
+    assert texts["Budget"] == "$900 is for each of the 2 jobs, not for all of them together"
