@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
 from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer
 from pricing.catalog.price_age import moved_in, sellers_of
 from pricing.errors import InputError
-from pricing.money import EXACT, HOURS_PER_MONTH, Amount, quantity_text, show
+from pricing.money import EXACT, HOURS_PER_MONTH, Amount, quantity_text, show, without_zeros
 
 _OUTLOOK_D = 180
 
@@ -236,14 +236,22 @@ class Cost(Struct, frozen=True, kw_only=True):
     usd: Amount
 
 
-class Swing(NamedTuple):
-    """The break-even share with one figure at its low and its high end, the others as they are."""
+class Swing(Struct, frozen=True, kw_only=True):
+    """How the break-even share moves with one figure between its low and its high end.
+
+    Attributes:
+        figure: that moves, the others as they are.
+        low: its low end.
+        high: its high end.
+        break_even_at_low: share of the hours there [0 to 1; above 1 never].
+        break_even_at_high: share of the hours there [0 to 1; above 1 never].
+    """
 
     figure: str
-    low: Decimal
-    high: Decimal
-    at_low: Decimal
-    at_high: Decimal
+    low: Amount
+    high: Amount
+    break_even_at_low: float
+    break_even_at_high: float
 
 
 def sensitivity(
@@ -259,13 +267,28 @@ def sensitivity(
         bounds: low and high of a figure; others are varied by SPREAD_FRACTION within their range.
             The number of GPUs is not varied.
     """
-    swings = list(_swings(own, cloud_usd_per_gpu_hour, bounds or {}))
-    return tuple(sorted(swings, key=lambda s: (-abs(s.at_high - s.at_low), s.figure)))
+    swings = _swings(own, cloud_usd_per_gpu_hour, bounds or {})
+    widest = sorted(swings, key=lambda s: (-abs(s[4] - s[3]), s[0]))
+    return tuple(
+        Swing(
+            figure=name,
+            low=without_zeros(low),
+            high=without_zeros(high),
+            break_even_at_low=break_even_share(at_low),
+            break_even_at_high=break_even_share(at_high),
+        )
+        for name, low, high, at_low, at_high in widest
+    )
+
+
+def break_even_share(fraction: Decimal) -> float:
+    """Return a share as it is printed, to a hundredth of a percent."""
+    return float(round(fraction, 4))
 
 
 def _swings(
     own: Ownership, price: Decimal, bounds: Mapping[str, tuple[Decimal, Decimal]]
-) -> Iterator[Swing]:
+) -> Iterator[tuple[str, Decimal, Decimal, Decimal, Decimal]]:
     for name in FIGURES:
         value = getattr(own, name)
         if name == "gpus" or (not value and name not in bounds):
@@ -273,9 +296,9 @@ def _swings(
         ends = bounds.get(name) or tuple(_clamped(own, name, value * f) for f in _SPREAD)
         low, high = ends[0], ends[1]
         at_low, at_high = (_with(own, name, end).break_even_fraction(price) for end in (low, high))
-        yield Swing(name, low, high, at_low, at_high)
+        yield name, low, high, at_low, at_high
     ends = bounds.get(CLOUD) or (price * _SPREAD[0], price * _SPREAD[1])
-    yield Swing(CLOUD, *ends, *(own.break_even_fraction(end) for end in ends))
+    yield CLOUD, *ends, own.break_even_fraction(ends[0]), own.break_even_fraction(ends[1])
 
 
 def _with(own: Ownership, name: str, value: Decimal) -> Ownership:

@@ -23,6 +23,7 @@ from pricing.alternatives import (
     Cost,
     Ownership,
     Swing,
+    break_even_share,
     commit,
     commitment_note,
     sensitivity,
@@ -114,24 +115,6 @@ class OwnRate(msgspec.Struct, frozen=True, kw_only=True):
     usd: Amount
 
 
-class RivalSwing(msgspec.Struct, frozen=True, kw_only=True):
-    """How the break-even share moves with one figure between its low and its high end.
-
-    Attributes:
-        figure: that moves.
-        low: its low end, in words.
-        high: its high end, in words.
-        break_even_at_low: share of the hours there [0 to 1; above 1 never].
-        break_even_at_high: share of the hours there [0 to 1; above 1 never].
-    """
-
-    figure: str
-    low: str
-    high: str
-    break_even_at_low: float
-    break_even_at_high: float
-
-
 class Rival(msgspec.Struct, frozen=True, kw_only=True):
     """An offer beside one's own machine.
 
@@ -149,7 +132,7 @@ class Rival(msgspec.Struct, frozen=True, kw_only=True):
     purchase: str
     usd_per_gpu_hour: Amount
     break_even_fraction: float
-    sensitivity: tuple[RivalSwing, ...]
+    sensitivity: tuple[Swing, ...]
 
 
 class OwnershipCosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,7 +310,7 @@ def _commitment(commitment: Commitment) -> QuotedCommitment:
         term_usd=cents(commitment.term_usd),
         on_demand=None if rival is None else rival.place,
         on_demand_usd_per_hour=None if rival is None else without_zeros(rival.usd_per_hour),
-        break_even_fraction=None if fraction is None else _share(fraction),
+        break_even_fraction=None if fraction is None else break_even_share(fraction),
     )
 
 
@@ -415,23 +398,9 @@ def _rival(own: Ownership, bounds: dict[str, tuple[Decimal, Decimal]], offer: Of
         gpu=offer.gpu,
         purchase=offer.purchase,
         usd_per_gpu_hour=_rate(price),
-        break_even_fraction=_share(own.break_even_fraction(price)),
-        sensitivity=tuple(_swing(swing) for swing in sensitivity(own, price, bounds)),
+        break_even_fraction=break_even_share(own.break_even_fraction(price)),
+        sensitivity=sensitivity(own, price, bounds),
     )
-
-
-def _swing(swing: Swing) -> RivalSwing:
-    return RivalSwing(
-        figure=swing.figure,
-        low=plain(swing.low),
-        high=plain(swing.high),
-        break_even_at_low=_share(swing.at_low),
-        break_even_at_high=_share(swing.at_high),
-    )
-
-
-def _share(fraction: Decimal) -> float:
-    return float(round(fraction, 4))
 
 
 def _rate(usd: Decimal) -> Decimal:

@@ -26,6 +26,8 @@ from planner.models.costs import saving
 from planner.models.draws import Source
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
+from pricing.alternatives import commit
+from pricing.catalog.offer import TERMS_H
 from pricing.message import Message, join
 from pricing.money import whole_dollars
 
@@ -240,10 +242,23 @@ def _why_owed(context: JobContext) -> str:
     """Return that today's machine is paid whatever runs, until when, and how much of it is free."""
     until = context.asked.paid_until or context.profile.hardware.paid_until
     busy = context.profile.paid_busy_fraction
-    paid = Message("keep.paid-until", day=str(until)) if until else Message("keep.paid")
+    owed = Message("keep.paid-until", day=str(until)) if until else Message("keep.paid")
+    paid = join((owed, _after_term(context) or ""), "sentences")
     if busy is None or busy >= STARVED:
         return paid
     return join((paid, Message("keep.free", percent=100 - 100 * busy)), "sentences")
+
+
+def _after_term(context: JobContext) -> Message | None:
+    """Return what the hours of use cost on demand, where that is less than the term does."""
+    today, cost, hours = context.baseline.offer, context.baseline.cost, context.work.hours_at_work
+    if today is None or today.purchase not in TERMS_H or cost is None:
+        return None
+    offer = commit(today, context.catalog.offers).on_demand
+    usd = offer and offer.usd_per_hour * context.baseline.count * Decimal(str(hours))
+    if not usd or usd >= cost:
+        return None
+    return Message("keep.after-term", hours=hours, usd=whole_dollars(usd))
 
 
 def _why_not_sure(gains: Weighing, context: JobContext, today: Decimal) -> str:

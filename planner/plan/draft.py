@@ -369,7 +369,7 @@ _DAYS_PER_MONTH = 30.4  # 730 h
 
 
 def roi(recommended: Recommendation, period: Period, rate_usd_per_hour: Decimal) -> Roi:
-    """Return what the plan saves, and when its effort has paid off.
+    """Return what the plan saves, and when its effort and the moving of data have paid off.
 
     Args:
         recommended: what all jobs are to do.
@@ -379,5 +379,6 @@ def roi(recommended: Recommendation, period: Period, rate_usd_per_hour: Decimal)
     saves, hours = recommended.saves, recommended.effort_hours
     payback = None
     if saves > 0 and period == "month":
-        payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH
+        once = rate_usd_per_hour * Decimal(str(hours)) + recommended.moving_usd
+        payback = float(once / saves) * _DAYS_PER_MONTH
     return Roi(saves_usd=cents(saves), effort_hours=digits(hours), payback_days=digits_of(payback))

@@ -232,7 +232,8 @@ class Roi(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         saves_usd: of the period.
         effort_hours: of engineering, our estimate.
-        payback_days: until the saving has paid for it; None: never, or unknown.
+        payback_days: until the saving has paid for the work and for moving data, as far as that is
+            known; None: never, or unknown.
     """
 
     saves_usd: Amount

@@ -221,18 +221,26 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
 
 
 _FIRST = frozenset(
-    ("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows-as-gpus", "invoice.covered")
+    (
+        "note.other-gpu",
+        "note.gaps",
+        "note.paid-until",
+        "read.no-seconds",
+        "read.rows-as-gpus",
+        "invoice.covered",
+    )
 )
 """Codes of warnings that change what every figure of a screen means."""
 
 
 def doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
     """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *plan.assumptions):
         job, note = note_of(warning)
         if note is not None and note.code in _FIRST and name in {None, job}:
             text = translate_text(note if name else warning)
-            yield text.removeprefix(f"{name}{_(': ')}")
+            text = text.removeprefix(f"{name}{_(': ')}")
+            yield f"{text[0].upper()}{text[1:]}"
 
 
 def note_of(warning: str) -> tuple[str, Message | None]:
@@ -538,6 +546,9 @@ def _pays_sooner(way: Way, now: Now) -> str:
 def _work(step: Now | Way, plan: Plan) -> str:
     """Return the hours of work, when they are paid back, and how long the job takes then."""
     parts, factor = [work_hours(step.effort_hours or 0)], step.time_factor or 1.0
+    moving_usd, saved = getattr(step, "move_usd", None), getattr(step.saves, "usd", None)
+    if moving_usd and saved and moving_usd > saved / 10:  # less does not change the answer
+        parts.append(_("{usd} to move data", usd=whole_dollars(moving_usd)))
     if step.pays_back_periods != 0:
         is_least = getattr(step, "move_usd", _ZERO) is None
         parts.append(payback(step.pays_back_periods, plan, is_least=is_least))

@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from planner.actions import ACTIONS
 from planner.plan.draft import PlanDraft
@@ -33,6 +34,20 @@ def test_effort_is_paid_back_by_the_saving(rate: Decimal, days: float) -> None:
     assert roi.saves_usd == Decimal("100.00")
     assert roi.effort_hours == ACTIONS["move-provider"].effort_hours
     assert roi.payback_days == pytest.approx(days)
+
+
+def test_moving_the_data_is_paid_back_as_well() -> None:
+    """1,100 GiB leave AWS once, 100 GB of them free; beside the work they take their time."""
+    moved = sold("half", "1.00", provider="elsewhere")
+    at_aws = structs.replace(TODAY, provider="aws", region="us-east-1")
+    job = running(a_profile(dataset_gib=1100.0), at_aws)
+    planned = plan(job, offers=(at_aws, moved), engineer_usd_per_hour=Decimal(50))
+    best = planned.jobs[0].choice
+    assert best is not None
+    assert best.benefit is not None
+    assert best.benefit.moving_usd == Decimal("90.00")  # 1,000 GiB at 9 cents
+    once = 50 * 8 + float(best.benefit.moving_usd)
+    assert planned.roi.payback_days == pytest.approx(once / float(planned.roi.saves_usd) * 30.4)
 
 
 def test_a_plan_per_run_has_no_days() -> None:

@@ -15,7 +15,6 @@ from gpucost.files.quote_documents import (
     OwnershipCosts,
     PrintedQuote,
     QuoteRequest,
-    RivalSwing,
     find_offer,
     offer_document,
     own_document,
@@ -24,6 +23,7 @@ from gpucost.files.quote_documents import (
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import Output, Table, output_options, print_if_json, print_table
 from planner.models.document import encode
+from pricing.alternatives import Swing
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import age_of
@@ -294,7 +294,7 @@ def _show_own(document: OwnershipCosts, output: Output) -> None:
         output.say(f"note: {text}")
 
 
-def _swing_row(swing: RivalSwing) -> tuple[str, str, str]:
+def _swing_row(swing: Swing) -> tuple[str, str, str]:
     ends = sorted((swing.break_even_at_low, swing.break_even_at_high))
     return (
         f"  {swing.figure}",

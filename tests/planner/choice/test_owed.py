@@ -58,6 +58,17 @@ def test_a_paid_machine_is_never_saved(cents: int, reserved: bool) -> None:  # n
     assert job.choice is None
 
 
+def test_what_a_term_that_is_hardly_used_would_cost_on_demand_is_said() -> None:
+    """730 h at $2 are owed for 100 h of use; on demand those cost $3 each: $300, not $1,460."""
+    term, on_demand = sold("today", "2.00", purchase="reserved_1y"), sold("today", "3.00")
+    (job,) = plan(running(a_profile(), term), offers=(term, on_demand)).jobs
+    assert job.choice is None
+    assert job.reason is not None
+    assert "the 100 h of a month cost $300 on demand" in job.reason
+    (busy,) = plan(running(a_profile(hours=700.0), term), offers=(term, on_demand)).jobs
+    assert "on demand" not in (busy.reason or "")
+
+
 def test_actions_that_are_asked_for_are_in_every_option() -> None:
     """And those that are ruled out in none; a code that does not exist is a problem."""
     starved = a_profile({"util.kernel_time": 0.3, "mem.used_gib": 9.0}, host={"cpu_util": 0.95})

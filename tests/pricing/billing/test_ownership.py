@@ -80,12 +80,12 @@ def test_the_sensitivity_table() -> None:
     bounds = {"usd_per_kwh": (Decimal("0.05"), Decimal("0.50"))}
     found = {swing.figure: swing for swing in sensitivity(a_machine(), Decimal("0.5"), bounds)}
     assert set(found) == {"capex_usd", "years", "power_kw", "usd_per_kwh", "pue", CLOUD}
-    widths = [abs(swing.at_high - swing.at_low) for swing in found.values()]
+    widths = [abs(swing.break_even_at_high - swing.break_even_at_low) for swing in found.values()]
     assert widths == sorted(widths, reverse=True)
     assert (found["usd_per_kwh"].low, found["usd_per_kwh"].high) == bounds["usd_per_kwh"]
-    assert found["capex_usd"].at_low < found["capex_usd"].at_high
-    assert found["years"].at_low > found["years"].at_high
-    assert found[CLOUD].at_low > found[CLOUD].at_high
+    assert found["capex_usd"].break_even_at_low < found["capex_usd"].break_even_at_high
+    assert found["years"].break_even_at_low > found["years"].break_even_at_high
+    assert found[CLOUD].break_even_at_low > found[CLOUD].break_even_at_high
     assert found["pue"].low == 1
 
 
