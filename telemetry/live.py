@@ -173,7 +173,7 @@ class _ServerSeries:
 
     series: tuple[SampledSeries, ...]
     positions: Sequence[int]
-    devices: Mapping[str, Sequence[int]]
+    devices: Mapping[str | None, Sequence[int]]
     about: Mapping[str | None, Sequence[SampledSeries]]
     labels: Mapping[str, JobLabels]
 
@@ -241,15 +241,11 @@ def _series_of_server(
         if light[i].name.lower() == IDENTITY_METRIC:
             about[light[i].uuid].append(light[i])
     members, labels = by_job([light[i] for i in positions], about_pods, hints.job_label)
-    devices: dict[str, list[int]] = defaultdict(list)
+    devices: dict[str | None, list[int]] = defaultdict(list)
     for number, member in enumerate(members):
         if member.labels.get("vgpu"):
-            devices[_device(member)].append(number)
+            devices[member.device].append(number)
     return _ServerSeries(members, positions, devices, about, labels)
-
-
-def _device(member: SampledSeries) -> str:
-    return member.uuid or f"{member.host or ''} index {member.index}"
 
 
 def _of_job(
@@ -270,7 +266,7 @@ def _of_job(
             number
             for i in members
             if of_server.series[i].labels.get("vgpu")
-            for number in of_server.devices[_device(of_server.series[i])]
+            for number in of_server.devices[of_server.series[i].device]
         }
         - own
     )
@@ -294,14 +290,14 @@ def _of_job(
 def _groups(series: Sequence[SampledSeries], say: Callable[[str], None]) -> dict[str, list[int]]:
     """Return the numbers of each workload's series; of each machine's where none is named."""
     groups: dict[str, list[int]] = defaultdict(list)
-    labelled: set[str] = set()
-    free: set[str] = set()
+    labelled: set[str | None] = set()
+    free: set[str | None] = set()
     for number, member in enumerate(series):
         if (job := member.job) is not None:
             groups[job].append(number)
-            labelled.add(_device(member))
+            labelled.add(member.device)
         else:
-            free.add(_device(member))
+            free.add(member.device)
     if not groups:
         for number, member in enumerate(series):
             groups[member.host or "job"].append(number)

@@ -49,7 +49,6 @@ class MachineBootstrap:
         deadline: aware, of the run.
         ttl_s: from boot to the deadline, at most.
         end: how it ends, one of ENDS.
-        end_title: of the provider.
         end_id_url: where the machine reads its id; empty: it is handed over with the token.
         end_url: where the provider tells of a machine, before its id; a DELETE there ends it.
         end_post: where a POST with `instance_ids` ends it instead; empty: nowhere.
@@ -78,7 +77,6 @@ class MachineBootstrap:
     deadline: datetime
     ttl_s: int
     end: str
-    end_title: str
     end_id_url: str
     end_url: str
     gpu_vendor: str

@@ -116,7 +116,6 @@ def _machine(
         deadline=ANY_DAY,
         ttl_s=(task.ttl_s or 0) + before_s,
         end="poweroff" if ends else "none",
-        end_title="",
         end_id_url="",
         end_url="",
         gpu_vendor="" if gpu is None else gpu.vendor.lower(),

@@ -185,7 +185,6 @@ def bootstrap_of(
         deadline=marks.deadline,
         ttl_s=int(options.ttl_s),
         end=provider.end.kind if options.self_destroy else "none",
-        end_title=provider.title,
         end_id_url=provider.end.id_url,
         end_url=provider.end.url_with(os.environ),
         end_post=provider.end.post and provider.end.url_with(os.environ, provider.end.post),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -331,14 +330,11 @@ WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
 """The tables of `words.toml`."""
 
 
-@cache
-def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern), kind) for pattern, kind in WORDS["kinds"][table])
-
-
 def kind_in(table: str, text: str) -> str:
     """Return the kind of the first pattern of a table that is in a text; "other" of none."""
-    return next((kind for pattern, kind in _patterns(table) if pattern.search(text)), "other")
+    return next(
+        (kind for pattern, kind in WORDS["kinds"][table] if re.search(pattern, text)), "other"
+    )
 
 
 def usage_of_type(text: str) -> UsageType:

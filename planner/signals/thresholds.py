@@ -46,7 +46,6 @@ NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for betwe
 BUSY = "util.kernel_time.mean"
 SM = "util.sm_active.mean"
 POWER = "power.fraction.mean"
-VIDEO = "util.video.mean"
 CPU = "host.cpu_util.mean"
 DATA_WAIT = "step.data_wait_exposed"
 COPIES = "step.h2d_exposed"

@@ -59,11 +59,8 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _gpustat_query(query: dict[str, object]) -> Iterator[DeviceRow]:
-    gpus = query.get("gpus")
     host, time = text_of(query.get("hostname")), text_of(query.get("query_time"))
-    for position, gpu in enumerate(gpus if isinstance(gpus, list) else []):
-        if not isinstance(gpu, dict):
-            continue
+    for position, gpu in enumerate(mappings_in(query.get("gpus"))):
         number = whole_of(gpu.get("index"))
         index = position if number is None else number
         yield DeviceRow(
@@ -84,14 +81,13 @@ def _gpustat_lines(text: str) -> Iterator[DeviceRow]:
         if head is not None and clock.is_date_line(head["time"]):
             host, time = head["host"], head["time"]
         elif gpu := GPUSTAT_LINE.match(line):
-            index = int(gpu["index"])
             yield DeviceRow(
                 cells={
                     name: gpu[part]
                     for part, name in _PRINTED.items()
                     if (gpu[part] or "").isdigit()
                 },
-                index=index,
+                index=int(gpu["index"]),
                 model=gpu["model"].strip(),
                 time=time,
                 host=host,

@@ -227,6 +227,8 @@ def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, s
     labels = {
         _COLUMNS[column]: str(text) for column, text in texts.items() if column in _COLUMNS and text
     }
+    if "{" in metric and (labelled := wide_column(metric)) is not None:
+        metric, labels = labelled[0], {**labels, **labelled[1]}
     metric = LABELS["dcgm-fields"].get(metric, metric)
     if (number := _NUMBERED.search(metric)) is not None:
         labels.setdefault("gpu", number[2])

@@ -20,7 +20,7 @@ from telemetry.readers.records import whole_of
 from telemetry.recording.recording import Recording
 
 _Cells = dict[str, str]
-_Tick = dict[int, dict[int, _Cells]]
+_Tick = dict[tuple[int, str], _Cells]
 
 _TIME, _GPU, _GPU_END = "<timestamp>", "<gpu ", "</gpu>"
 _MOST_CHARACTERS = 4_000_000  # of one device's XML; a real one has 70,000
@@ -35,7 +35,10 @@ def read_xml(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: there is none.
     """
-    rows = [_xml_row(*element) for element in _elements(builder)]
+    rows = [
+        _query_row(element.get("id", ""), index, time, dict(_xml_cells(element)))
+        for element, index, time in _elements(builder)
+    ]
     return _recording(builder, rows, hints, "mig_mode/current_mig")
 
 
@@ -81,10 +84,6 @@ def _parsed(text: str) -> Element | None:
     except (ParseError, DefusedXmlException, ValueError):
         return None
     return element
-
-
-def _xml_row(element: Element, index: int, time: str | None) -> DeviceRow:
-    return _query_row(element.get("id", ""), index, time, dict(_xml_cells(element)))
 
 
 def _xml_cells(element: Element) -> Iterator[tuple[str, str]]:
@@ -235,9 +234,9 @@ def read_dmon(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: there is no header, or no row under it.
     """
     listed = list(_listed_rows(builder, {"gpu"}, exact=True))
-    missing = dict.fromkeys((name for cells in listed for name in cells), "-")
+    names = {name for cells in listed for name in cells}
     rows = [
-        DeviceRow(cells=missing | cells, index=index, time=_listed_time(cells))
+        DeviceRow(cells=dict.fromkeys(names, "-") | cells, index=index, time=_listed_time(cells))
         for cells in listed
         if (index := whole_of(cells["gpu"])) is not None
     ]
@@ -298,28 +297,24 @@ def _ticks(builder: RecordingBuilder) -> Iterator[tuple[str | None, _Tick]]:
     tick: _Tick = {}
     time: str | None = None
     for cells in _listed_rows(builder, {"gpu", "pid"}, exact=False):
-        gpu, pid = int(cells["gpu"]), cells["pid"]
-        process = int(pid) if pid.isascii() and pid.isdecimal() and len(pid) < 12 else None  # noqa: PLR2004
-        now = _listed_time(cells)
-        if now != time or process in tick.get(gpu, {}):
-            if tick:
-                yield time, tick
-            tick, time = {}, now
-        tick.setdefault(gpu, {})[-1 if process is None else process] = cells
+        key, now = (int(cells["gpu"]), cells["pid"]), _listed_time(cells)
+        if tick and (now != time or key in tick):
+            yield time, tick
+            tick = {}
+        time, tick[key] = now, cells
     if tick:
         yield time, tick
 
 
 def _sums_of_tick(time: str | None, tick: _Tick) -> Iterator[DeviceRow]:
-    for gpu, processes in sorted(tick.items()):
+    """Yield the sums over the processes of each GPU; a row without a process is a sum of none."""
+    for gpu in sorted({gpu for gpu, _ in tick}):
+        rows = [cells for (own, _), cells in tick.items() if own == gpu]
         sums: _Cells = {}
-        for name in names_of("nvidia-smi-pmon"):
-            texts = [cells[name] for cells in processes.values() if name in cells]
-            numbers = [number for text in texts if (number := number_in(text)) is not None]
-            if numbers:
-                sums[name] = repr(sum(numbers))
-            elif texts:
-                sums[name] = "-"
+        for name in rows[0].keys() & names_of("nvidia-smi-pmon"):
+            numbers = [n for cells in rows if (n := number_in(cells.get(name, ""))) is not None]
+            has_sum = numbers or all(cells["pid"] == "-" for cells in rows)
+            sums[name] = repr(float(sum(numbers))) if has_sum else "-"
         yield DeviceRow(cells=sums, index=gpu, time=time)
 
 
@@ -375,12 +370,12 @@ def _sums(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[Device
         ticks[cells.get("timestamp", ""), _device(cells)].append(cells)
     builder.notes.append("device memory of all processes listed, as the job's.")
     for (time, device), members in ticks.items():
-        mib = [_mib(cells.get(_USED, "")) for cells in members]
+        mib = [number_in(cells.get(_USED, "")) for cells in members]
         if None in mib:
             builder.dropped["process whose memory the driver does not tell"] += len(members)
             continue
-        total = repr(sum(value or 0.0 for value in mib))
-        yield _process_row(device, members[0], {_USED: total}, time or None, None)
+        total = sum(value or 0.0 for value in mib)
+        yield _process_row(device, members[0], {_USED: repr(total)}, time or None, None)
 
 
 def _accounts(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[DeviceRow]:
@@ -404,17 +399,11 @@ def _accounts(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[De
 def _process_row(
     device: str, process: _Cells, cells: _Cells, time: str | None, job: str | None
 ) -> DeviceRow:
-    model = process.get("gpu_name")
     return DeviceRow(
         device=device,
         cells=cells,
         uuid=process.get("gpu_uuid"),
-        model=model if model and not model.startswith("[") else None,
+        model=process.get("gpu_name"),
         time=time,
         job=job,
     )
-
-
-def _mib(cell: str) -> float | None:
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(?:\s*MiB)?", cell)
-    return float(match[1]) if match else None

@@ -10,11 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from pricing.errors import InputError
 from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
-from telemetry.readers.series import SampledSeries
+from telemetry.readers.series import SampledSeries, differ
 from telemetry.recording.recording import JobLabels
 
 _PREFIX = "label_"
@@ -163,7 +161,7 @@ def shared(series: Sequence[SampledSeries]) -> tuple[_Series, tuple[str, ...]]:
     for member in series:
         if member.labels.get("vgpu"):
             turns[_turn(member)].append(member)
-    differing = {key for key, copies in turns.items() if len(copies) > 1 and _differ(copies)}
+    differing = {key for key, copies in turns.items() if len(copies) > 1 and differ(copies)}
     ambiguous = {(device, part) for device, part, _ in differing}
     copied = {(device, part) for device, part, _ in turns} - ambiguous
     notes = []
@@ -188,17 +186,4 @@ def shared(series: Sequence[SampledSeries]) -> tuple[_Series, tuple[str, ...]]:
 
 
 def _turn(member: SampledSeries) -> tuple[str, str, str]:
-    device = member.uuid or f"{member.host} {member.index}"
-    return device, member.instance or "", member.name.lower()
-
-
-def _differ(members: Sequence[SampledSeries]) -> bool:
-    """Return whether copies of one metric differ where they were read at the same time."""
-    first = members[0]
-    for copy in members[1:]:
-        _, first_places, other_places = np.intersect1d(first.t_s, copy.t_s, return_indices=True)
-        if len(first_places) and not np.array_equal(
-            first.readings[first_places], copy.readings[other_places]
-        ):
-            return True
-    return False
+    return member.device or "", member.instance or "", member.name.lower()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client.parser import text_string_to_metric_families
 
 from pricing.errors import InputError
 from pricing.listing import listed
@@ -57,8 +56,8 @@ def series_of(
     if "timestamps" in answer:  # a line of VictoriaMetrics' /api/v1/export, in milliseconds
         times, values = answer.get("timestamps"), answer.get("values")
         if isinstance(times, list) and isinstance(values, list) and len(times) == len(values):
-            points = [[float_of(str(t)) or 0.0, v] for t, v in zip(times, values, strict=True)]
-            item = {**answer, "values": [[t / 1000, v] for t, v in points]}
+            seconds = [(float_of(time) or 0.0) / 1000 for time in times]
+            item = {**answer, "values": list(map(list, zip(seconds, values, strict=True)))}
             member = _series(item, "values", builder)
             return [member] if member is not None else []
         raise InputError(f"{where}: its times and values are not as many. Export it again.")
@@ -97,24 +96,19 @@ def _columns(
     try:
         table = np.array(points, dtype=float).reshape(-1, 2)
     except (ValueError, TypeError, OverflowError):
-        pairs = [pair for point in points if (pair := _pair(point)) is not None]
+        pairs = [list(map(float_of, point)) for point in points if isinstance(point, list)]
+        pairs = [pair for pair in pairs if len(pair) == 2 and None not in pair]  # noqa: PLR2004
         builder.leave_out("point of a wrong shape", len(points) - len(pairs))
         table = np.array(pairs, dtype=float).reshape(-1, 2)
     return table[:, 0], table[:, 1]
 
 
-def _pair(point: object) -> tuple[float, float] | None:
-    if not isinstance(point, list) or len(point) != 2:  # noqa: PLR2004 - time and value
-        return None
-    try:
-        time, value = float(point[0]), float(point[1])
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return (time, value) if np.isfinite(time) else None
-
-
-_LINE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?")
+_LINE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d{1,18}))?")
 _LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+# As promtool prints series: a head, then points below it, or one beside it.
+_HEAD_SIGN = " =>"
+_PRINTED = re.compile(r"(?:(\S.*) => )?(\S+) @\[(\d{1,12})(?:\.(\d{1,3})\d*)?\]")
 _TYPE = re.compile(r"# TYPE (\S+) (\w+)")
 _TOTAL = "_total"
 _KINDS = {"counter": True, "gauge": False}
@@ -196,6 +190,7 @@ class Scrapes:
     _plain: dict[str, Callable[[float], None]] = field(default_factory=dict)
     _timed: dict[str, _ScrapeColumn] = field(default_factory=dict)
     _line: int = 0
+    _printed: str = ""
 
     @property
     def timed(self) -> bool:
@@ -238,35 +233,34 @@ class Scrapes:
             if declared := _TYPE.match(text):
                 self._kinds[declared[1]] = declared[2]
             return
-        try:
-            (sample,) = (s for f in text_string_to_metric_families(text) for s in f.samples)
-            parsed = sample.name, dict(sample.labels), float(sample.value), sample.timestamp
-        except (ValueError, KeyError, IndexError, TypeError, OverflowError):
-            self._tolerate(text)
+        if text.endswith(_HEAD_SIGN):
+            self._printed = text.removesuffix(_HEAD_SIGN)
             return
-        name, labels, value, time = parsed
-        column = self._column(name, labels)
-        column.values.append(value)
-        before, _, _ = line.rpartition(" ")
-        if time is None:
-            self._plain.setdefault(before, column.values.append)
-        else:
-            column.times.append(float(time))
-            self._timed.setdefault(before.rpartition(" ")[0], column)
-
-    def _tolerate(self, text: str) -> None:
-        """Count a line with a plain value by the labels that are still there."""
+        if point := _PRINTED.fullmatch(text):
+            line = text = f"{point[1] or self._printed} {point[2]} {point[3]}{point[4] or '':0<3}"
         match = _LINE.fullmatch(text)
-        value = float_of(match[3]) if match else None
+        value = float_of(match[3]) if match and "_" not in match[3] else None
         if match is None or value is None:
             self.dropped[NO_VALUE] += 1
             return
-        if _LABEL.sub("", match[2] or "").strip(", "):
-            self.broken.append(self._line)
-        column = self._column(match[1], dict(_LABEL.findall(match[2] or "")))
+        name, labels, _, time = match.groups("")
+        column = self._column(
+            name,
+            {
+                k: _ESCAPE.sub(lambda m: "\n" if m[1] == "n" else m[1], v)
+                for k, v in _LABEL.findall(labels)
+            },
+        )
         column.values.append(value)
-        if match[4]:
-            column.times.append(int(match[4]) / 1000)
+        if time:
+            column.times.append(int(time) / 1000)
+        before = line.rpartition(" ")[0]
+        if _LABEL.sub("", labels).strip(", "):
+            self.broken.append(self._line)
+        elif time:
+            self._timed.setdefault(before.rpartition(" ")[0], column)
+        else:
+            self._plain.setdefault(before, column.values.append)
 
     def _column(self, name: str, labels: dict[str, str]) -> _ScrapeColumn:
         key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))

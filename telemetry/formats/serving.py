@@ -90,16 +90,13 @@ def served(members: Iterable[SampledSeries], *, clocked: bool = True) -> tuple[S
         if named is not None and finite.any():
             server, name, metric = named
             points = replace(member, t_s=member.t_s[finite], readings=member.readings[finite])
-            jobs[server, _pod(points)].append(_Member(name=name, metric=metric, series=points))
+            # The name of a scrape says nothing of the GPU's job.
+            pod = member.labels.get("exported_pod") or member.labels.get("pod") or ""
+            jobs[server, pod].append(_Member(name=name, metric=metric, series=points))
     return tuple(
         _server(server, job, series_of_job, clocked=clocked)
         for (server, job), series_of_job in sorted(jobs.items(), key=lambda item: item[0])
     )
-
-
-def _pod(member: SampledSeries) -> str:
-    """Return the pod of a server; the name of a scrape says nothing of the GPU's job."""
-    return member.labels.get("exported_pod") or member.labels.get("pod") or ""
 
 
 def _server(server: str, job: str, members: Sequence[_Member], *, clocked: bool) -> Served:

@@ -320,11 +320,11 @@ def _is_wide(head: str) -> bool:
         return False
     cells = next(csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True), [])
     columns = [column for cell in cells if (column := wide_column(cell)) is not None]
-    return any(labels and (_LABELLED_SIGN in line or _is_reading(name)) for name, labels in columns)
-
-
-def _is_reading(name: str) -> bool:
-    return key_of(name, {}) in metrics() or meaning(name, Hints()) is not None
+    return any(
+        labels
+        and (_LABELLED_SIGN in line or key_of(name, {}) in metrics() or meaning(name, Hints()))
+        for name, labels in columns
+    )
 
 
 def delimiter_of(line: str) -> str:

@@ -253,13 +253,10 @@ def _chart_host(
     time = next((name for usual in _TIMES for name in header if name.lower() == usual), None)
     if time is None or len({match[1] for match in names.values()}) != 1:
         return None, None
-    wide = {match[2]: _floats(rows, name) for name, match in names.items()}
+    columns = {match[2]: pd.Series([row[name] for row in rows]) for name, match in names.items()}
+    wide = {name: pd.to_numeric(c, errors="coerce").to_numpy(float) for name, c in columns.items()}
     times = clock.parse(pd.Series([row[time] for row in rows], dtype=object), hints.zone)
     return _host(wide, times.t_s), times
-
-
-def _floats(rows: list[dict[str, str]], name: str) -> NDArray[np.float64]:
-    return pd.to_numeric(pd.Series([row[name] for row in rows]), errors="coerce").to_numpy(float)
 
 
 def _chart_column(name: str) -> re.Match[str] | None:

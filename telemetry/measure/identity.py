@@ -140,11 +140,11 @@ def _last(text: str) -> str:
     return text.rpartition("/")[2]
 
 
-def _zone(text: str) -> str:
-    return _last(text).rpartition("-")[0]
-
-
-_KEEP: dict[str, Callable[[str], str]] = {"": str, "last": _last, "zone": _zone}
+_KEEP: dict[str, Callable[[str], str]] = {
+    "": str,
+    "last": _last,
+    "zone": lambda text: _last(text).rpartition("-")[0],
+}
 
 
 def _is(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> bool:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import importlib
 import io
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -291,22 +292,27 @@ def stem(name: str) -> str:
 
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 _PROBE_BYTES = 512
+# What a terminal acts on and does not show (ECMA-48): the cursor's place; all else.
+_TO_PLACE = re.compile(r"\x1b\[[\d;]*[HfEF]")
+_OF_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-DGI-eg-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z^-~])"
+)
 
 
 def decode(data: bytes) -> str:
     """Return bytes as text: by byte-order mark, else UTF-16 by its zero bytes, else UTF-8.
 
     NUL characters are taken out (a log truncated while its writer kept its place has holes of
-    them); bytes that are not UTF-8 become replacement characters.
+    them), and so is what colours a terminal or moves its cursor, which begins a line where it moves
+    to another; bytes that are not UTF-8 become replacement characters.
     """
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace").replace("\0", "")
+    mark, encoding = next((bom for bom in _BOMS if data.startswith(bom[0])), (b"", "utf-8"))
     even, odd = data[:_PROBE_BYTES:2], data[1:_PROBE_BYTES:2]
-    for zeros, letters, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if zeros and not any(zeros) and 0 not in letters and letters.isascii():
-            return data.decode(encoding, "replace").replace("\0", "")
-    return data.decode("utf-8", "replace").replace("\0", "")
+    for zeros, letters, wide in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if not mark and zeros and not any(zeros) and 0 not in letters and letters.isascii():
+            encoding = wide
+    text = data[len(mark) :].decode(encoding, "replace").replace("\0", "")
+    return _TO_PLACE.sub("\n", _OF_TERMINAL.sub("", text)) if "\x1b" in text else text
 
 
 MAGIC = b"PAR1"

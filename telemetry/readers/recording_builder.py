@@ -226,7 +226,7 @@ class RecordingBuilder:
         used = self.rows_used
         count = len(boards_of(gpus))
         read_as = Message("read.as", form=self.form, used=used, rows=self.rows_read, gpus=count)
-        dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
+        dropped = {**+self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
         source = Source(
             path=self.name,
             sha256=self.payload.sha256,

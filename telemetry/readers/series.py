@@ -1,5 +1,6 @@
 """Labelled time series, as Prometheus keeps them, to a recording."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers import clock
 from telemetry.readers.column_names import (
     BITMASK,
@@ -26,7 +28,6 @@ from telemetry.readers.csv_text import THROTTLE_MOST
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import findings, kind_of
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
-from telemetry.readers.records import whole_of
 from telemetry.readers.units import MOST, THROTTLE_BITS, Meaning, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, Served
 
@@ -36,6 +37,11 @@ _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
 _MIG_UUID = "dra_mig_device_uuid"
+# A device's number as tools write it: 0, nvidia0, GPU 0, and with a MIG instance 0:7.
+_NUMBER = re.compile(r"(?:(?:nvidia|gpu|card|cuda)[ _:-]?)?(\d{1,4})(?::(\d{1,3}))?", re.IGNORECASE)
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}.*", re.IGNORECASE)
+# One GPU has one value of these at an instant.
+_ONE_VALUE = ("util.kernel_time", "mem.used_gib", "power.board_w")
 _T = TypeVar("_T")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
@@ -62,13 +68,27 @@ class SampledSeries:
     def uuid(self) -> str | None:
         """The device's uuid."""
         uuids = (real_uuid(self.labels.get(label)) for label in LABELS["uuid"])
-        return next((text for text in uuids if text and not text.isdecimal()), None)
+        named = next((text for text in uuids if text and not text.isdecimal()), None)
+        text = label_of(self.labels, "index") or ""
+        return named or (text if _UUID.fullmatch(text) else None)
+
+    @property
+    def _number(self) -> re.Match[str] | None:
+        numbers = (_NUMBER.fullmatch(self.labels.get(label, "")) for label in LABELS["index"])
+        return next((number for number in numbers if number is not None), None)
 
     @property
     def index(self) -> int | None:
         """The device's index."""
-        numbers = (whole_of(self.labels.get(label, "")) for label in LABELS["index"])
-        return next((number for number in numbers if number is not None), None)
+        return int(self._number[1]) if self._number else None
+
+    @property
+    def device(self) -> str | None:
+        """What tells the device from all others; None where no label does."""
+        if self.uuid is not None:
+            return self.uuid
+        name = label_of(self.labels, "device") if self.index is None else f"index {self.index}"
+        return name and f"{self.host or ''} {name}"
 
     @property
     def host(self) -> str | None:
@@ -78,7 +98,8 @@ class SampledSeries:
     @property
     def instance(self) -> str | None:
         """The MIG instance, None for a whole device."""
-        return self.labels.get("gpu_i_id") or self.labels.get(_MIG_UUID) or None
+        named = self.labels.get("gpu_i_id") or self.labels.get(_MIG_UUID)
+        return named or (self._number[2] if self._number else None)
 
     @property
     def job(self) -> str | None:
@@ -146,34 +167,28 @@ def recording(
     Raises:
         InputError: none of the series is a GPU metric, and none is of a server of models.
     """
-    builder.rows_read += sum(len(member.readings) for member in series)
+    builder.rows_read += _points(series)
     table = _table(hints)
     named = [member for member in series if _key(member) in table]
     _enter(series, table, of_servers, builder)
     if not served and not any(len(member.readings) for member in named):
         raise InputError(_no_match(builder.name, sorted({member.name for member in series})))
-    unused = sum(len(member.readings) for member in series) - sum(
-        len(member.readings) for member in named
-    )
-    unused -= sum(member.points for member in served)
-    if unused > 0:
-        builder.dropped["point of a metric that is not used"] += unused
-    used = _separated([_clean(member, builder) for member in named])
+    unused = _points(series) - _points(named) - sum(member.points for member in served)
+    builder.dropped["point of a metric that is not used"] += max(0, unused)
+    used = _separated([_clean(member, builder) for member in named], table, builder)
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
-    members = _by_device(used, builder)
-    gpus = tuple(
-        _identity(key, of_device, identities, table) for key, of_device in sorted(members.items())
-    )
-    parts = [
-        frame
-        for key, of_device in sorted(members.items())
-        for frame in _frames(key, of_device, table)
-    ]
+    members = sorted(_by_device(used, builder).items())
+    gpus = tuple(_identity(key, of_device, identities, table) for key, of_device in members)
+    parts = [frame for key, of_device in members for frame in _frames(key, of_device, table)]
     samples = pd.concat(parts, ignore_index=True) if parts else no_samples()
     return builder.recording(
         samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )
+
+
+def _points(series: Sequence[SampledSeries]) -> int:
+    return sum(len(member.readings) for member in series)
 
 
 def _who(member: SampledSeries) -> str:
@@ -181,20 +196,40 @@ def _who(member: SampledSeries) -> str:
     return f"GPU {member.uuid if member.index is None else member.index}{where}"
 
 
-def _separated(members: list[SampledSeries]) -> list[SampledSeries]:
-    """Return the series with their cluster in the host's name where there are several clusters.
+def _separated(
+    members: list[SampledSeries], table: Mapping[str, Meaning], builder: RecordingBuilder
+) -> list[SampledSeries]:
+    """Return the series with what else tells their devices apart in the host's or device's name.
 
-    Federation and Thanos bring together clusters whose hosts have the same names.
+    Federation and Thanos bring together clusters whose hosts have the same names. One GPU has one
+    value at an instant: where copies contradict each other, their labels tell several GPUs.
     """
-    clusters = [label_of(member.labels, "cluster") or "" for member in members]
-    if len(set(clusters) - {""}) < 2:  # noqa: PLR2004 - one cluster needs no name
-        return members
-    return [
-        replace(
-            member, labels={**member.labels, "hostname": f"{cluster} {member.host or ''}".strip()}
-        )
-        for member, cluster in zip(members, clusters, strict=True)
-    ]
+    copies: dict[tuple[str | None, ...], list[SampledSeries]] = defaultdict(list)
+    for member in members:
+        if member.uuid is None and table[_key(member)].target in _ONE_VALUE:
+            copies[member.device, member.instance, _key(member), member.job].append(member)
+    contradicting = (_differing(same) for same in copies.values() if differ(same))
+    labels = set().union(*contradicting) - {*LABELS["reader"], *LABELS["cluster"]}
+    if labels:
+        builder.notes.append(Message("read.apart", labels=", ".join(sorted(labels))))
+    labels |= _differing(members) & {*LABELS["cluster"]}
+
+    def named(member: SampledSeries) -> SampledSeries:
+        texts = [member.labels[name] for name in sorted(labels) if name in member.labels]
+        label, host = ("hostname", member.host or "") if member.device else ("device", "")
+        text = " ".join([*texts, host]).strip()
+        return replace(member, labels={**member.labels, label: text}) if texts else member
+
+    return [named(member) for member in members]
+
+
+def _differing(members: Sequence[SampledSeries]) -> set[str]:
+    """Return the labels that have several texts."""
+    texts: dict[str, set[str]] = defaultdict(set)
+    for member in members:
+        for name, text in member.labels.items():
+            texts[name].add(text)
+    return {name for name, several in texts.items() if len(several) > 1}
 
 
 def _enter(
@@ -226,12 +261,10 @@ def _clean(member: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
         return member
     missing = ~(size < MOST)
     blank = np.isin(member.readings, list(BLANKS))
-    for reason, wrong in (("point that is not a number", missing), ("DCGM blank value", blank)):
-        if wrong.any():
-            builder.dropped[reason] += int(wrong.sum())
     lost = ~np.isfinite(clock.placed(member.t_s)) & ~(missing | blank)
-    if lost.any():
-        builder.dropped["timestamp not readable"] += int(lost.sum())
+    builder.dropped["point that is not a number"] += int(missing.sum())
+    builder.dropped["DCGM blank value"] += int(blank.sum())
+    builder.dropped["timestamp not readable"] += int(lost.sum())
     good = ~(missing | blank | lost)
     return replace(member, t_s=member.t_s[good], readings=member.readings[good])
 
@@ -290,7 +323,6 @@ def _by_device(
             uuids[member.index].add((member.host, member.uuid))
     owners = Counter(owner for named in uuids.values() for owner in named)
     members: dict[str, list[SampledSeries]] = defaultdict(list)
-    unlabelled: list[SampledSeries] = []
     for member in used:
         if member.labels.get("gpu_partition_id", "0") not in {"", "0"}:
             # AMD gives power and activity of a device to its first partition, 0 to the others.
@@ -301,18 +333,26 @@ def _by_device(
         uuid = member.uuid or (next(iter(same)) if len(same) == 1 else None)
         if owners[member.host, uuid or ""] > 1:
             uuid = f"{uuid} index {member.index}"  # blanked, as in what people post
-        if uuid is None and member.index is None:
-            unlabelled.append(member)
-            continue
-        device = uuid or f"{member.host or ''} index {member.index}"
+        device = uuid or member.device or ""
         members[device if member.instance is None else f"{device}/{member.instance}"].append(member)
+    unlabelled = members.pop("", [])
     if unlabelled and len(members) <= 1:
         members[next(iter(members), "only")] += unlabelled
     elif unlabelled:
-        builder.dropped["point without a GPU label"] += sum(
-            len(member.readings) for member in unlabelled
-        )
+        builder.dropped["point without a GPU label"] += _points(unlabelled)
     return dict(members)
+
+
+def differ(members: Sequence[SampledSeries]) -> bool:
+    """Return whether copies of one metric differ where they were read at the same time."""
+    first = members[0]
+    for copy in members[1:]:
+        _, first_places, other_places = np.intersect1d(first.t_s, copy.t_s, return_indices=True)
+        if len(first_places) and not np.array_equal(
+            first.readings[first_places], copy.readings[other_places]
+        ):
+            return True
+    return False
 
 
 def _identity(

@@ -13,7 +13,6 @@ _ONE = MachineBootstrap(
     deadline=datetime(2026, 11, 21, 20, 15, tzinfo=UTC),
     ttl_s=28_800,
     end="api",
-    end_title="DigitalOcean",
     end_id_url="http://169.254.169.254/metadata/v1/id",
     end_url="https://api.digitalocean.com/v2/droplets/",
     gpu_vendor="nvidia",

@@ -271,7 +271,9 @@ def test_a_job_on_several_slices_of_a_gpu_is_not_on_one(tmp_path: Path, other: s
     assert any("several of one GPU" in note for note in profile.provenance.notes)
 
 
-@pytest.mark.parametrize(("label", "gpus"), [("cluster", 2), ("zone", 1)])
+@pytest.mark.parametrize(
+    ("label", "gpus"), [("cluster", 2), ("zone", 2), ("prometheus_replica", 1)]
+)
 def test_clusters_with_one_host_name_are_two(tmp_path: Path, label: str, gpus: int) -> None:
     """Federation adds `cluster`: GPU 0 of host n1 in each is a GPU of its own."""
     members = [
@@ -281,6 +283,96 @@ def test_clusters_with_one_host_name_are_two(tmp_path: Path, label: str, gpus: i
     (profile,) = imported(tmp_path, *members)
     assert profile.hardware.gpu_count == gpus
     assert_writable((profile,))
+
+
+NAMED = {
+    "device": ({"device": "nvidia0"}, {"device": "nvidia1"}, (0, 1)),
+    "number in a name": ({"gpu": "GPU0"}, {"gpu": "GPU1"}, (0, 1)),
+    "uuid": ({"gpu": "GPU-aaaaaaaa-1"}, {"gpu": "GPU-aaaaaaaa-2"}, (None, None)),
+    "address": ({"pci_bus_id": "0:3B:00.0"}, {"pci_bus_id": "0:5E:00.0"}, (None, None)),
+    "any label": ({"slot": "left"}, {"slot": "right"}, (None, None)),
+    "slices of one": ({"gpu": "0:7"}, {"gpu": "0:8"}, (0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_gpus_are_told_apart_by_whatever_label_does(tmp_path: Path, name: str) -> None:
+    """One GPU is at 90 % and the other at 10 %: they are never one GPU at either."""
+    first, second, indices = NAMED[name]
+    members = [
+        series(metric, [value] * 4, **{"gpu": "", "Hostname": "n1", **labels})
+        for labels, busy, used in ((first, 90, 40960), (second, 10, 2048))
+        for metric, value in (("DCGM_FI_DEV_GPU_UTIL", busy), ("DCGM_FI_DEV_FB_USED", used))
+    ]
+    (profile,) = imported(tmp_path, *members)
+    readings = {
+        (gpu.metrics["util.kernel_time"].mean, gpu.metrics["mem.used_gib"].mean)
+        for gpu in profile.gpus
+    }
+    assert readings == {(0.9, 40.0), (0.1, 2.0)}
+    assert tuple(gpu.index for gpu in profile.gpus) == indices
+    assert any("labels slot" in note for note in profile.provenance.notes) == (name == "any label")
+
+
+def test_gpus_of_machines_without_a_label_of_the_gpu_are_not_one(tmp_path: Path) -> None:
+    """Two machines of one GPU each: 90 % and 10 %, told apart by their names alone."""
+    members = [
+        series("DCGM_FI_DEV_GPU_UTIL", [busy] * 4, gpu="", Hostname=host)
+        for host, busy in (("n1", 90), ("n2", 10))
+    ]
+    (profile,) = imported(tmp_path, *members)
+    assert sorted(gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus) == [0.1, 0.9]
+
+
+def test_names_of_the_first_dcgm_exporter_are_read(tmp_path: Path) -> None:
+    """dcgm-exporter 1 had names of its own: MiB, watts and percent, as its later ones."""
+    (profile,) = imported(
+        tmp_path,
+        series("dcgm_gpu_utilization", [90, 90]),
+        series("dcgm_fb_used", [8192, 8192]),
+        series("dcgm_power_usage", [250, 250]),
+    )
+    means = {name: metric.mean for name, metric in profile.gpus[0].metrics.items()}
+    assert (means["util.kernel_time"], means["mem.used_gib"]) == (0.9, 8.0)
+    assert means["power.board_w"] == 250.0
+
+
+@pytest.mark.parametrize("instant", [False, True])
+def test_what_promtool_prints_is_read(tmp_path: Path, *, instant: bool) -> None:
+    """A head and points with times: 90 and 70 % are 80 %; beside the head it is one point."""
+    head = 'DCGM_FI_DEV_GPU_UTIL{gpu="1", modelName="NVIDIA L40S"} =>'
+    points = (
+        f"{head} 80 @[{START}.5]\n" if instant else f"{head}\n90 @[{START}]\n70 @[{START + 60}]\n"
+    )
+    file = tmp_path / "promtool.txt"
+    file.write_text(points, encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert profile.gpus[0].metrics["util.kernel_time"].mean == pytest.approx(0.8)
+    assert profile.gpus[0].index == 1
+    assert profile.window.duration_s == (None if instant else 120)
+
+
+def test_a_long_table_whose_names_carry_labels_is_read(tmp_path: Path) -> None:
+    """Grafana's long form: metric and labels in one cell, a unit behind the value."""
+    rows = [
+        f'"2026-03-06 10:0{minute}:00","DCGM_FI_DEV_GPU_UTIL{{gpu=""{gpu}""}}","{busy}%"\n'
+        for minute in range(3)
+        for gpu, busy in ((0, 90), (1, 10))
+    ]
+    file = tmp_path / "long.csv"
+    file.write_text('"Time","Metric","Value"\n' + "".join(rows), encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert [gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus] == [0.9, 0.1]
+
+
+@pytest.mark.parametrize(
+    "labels", [{"card_series": "AMD Instinct MI300X OAM", "card_model": "102-G30211-0C"}]
+)
+def test_the_series_of_an_amd_card_is_its_model(tmp_path: Path, labels: dict[str, str]) -> None:
+    """`card_model` is a part number; what people call the card is `card_series`."""
+    member = series("gpu_gfx_activity", [90, 90], modelName="", gpu_id="0", **labels)
+    (profile,) = imported(tmp_path, member)
+    assert profile.hardware.gpu == "AMD Instinct MI300X OAM"
 
 
 def test_a_device_whose_name_ends_in_a_slice_is_that_slice(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_reading_lands_in_its_slot(
     [
         ("q_log.xml", {"cut device": 1, "value N/A": 1}),
         ("table_535.log", {"cut device": 1, "value ERR!": 1}),
-        ("pmon.txt", {"cut line": 1, "value -": 9}),
+        ("pmon.txt", {"cut line": 1, "value -": 4}),
         (
             "compute_apps.csv",
             {
@@ -103,6 +103,58 @@ def test_devices_are_told(
     identities = recorded(path(f"smi/{file}")).gpus
     assert len(identities) == gpus
     assert (identities[0].model, identities[0].memory_gib) == (model, memory_gib)
+
+
+def test_a_gpu_without_processes_is_idle_and_not_lost(tmp_path: Path) -> None:
+    """In pmon it has a row of dashes: its use and memory are 0, those of the other are sums."""
+    head = "#Time gpu pid type sm mem fb command\n#HH:MM:SS Idx # C/G % % MB name\n"
+    busy = "10:00:0{t} 0 11 C 60 10 20480 a\n10:00:0{t} 0 22 C 30 5 10240 b\n"
+    rows = busy + "10:00:0{t} 1 - - - - - -\n"
+    file = tmp_path / "pmon.txt"
+    file.write_text(head + "".join(rows.format(t=t) for t in range(4)), encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    means = [
+        (gpu.metrics["util.kernel_time"].mean, gpu.metrics["mem.process_gib"].mean)
+        for gpu in profile.gpus
+    ]
+    assert means == [(0.9, 30.0), (0.0, 0.0)]
+    assert not profile.health
+
+
+_RED, _BACK, _INVERSE, _PLAIN = "\x1b[31m", "\x1b(B\x1b[m", "\x1b[7m", "\x1b[27m"
+
+
+def test_what_a_terminal_does_not_show_is_not_read(tmp_path: Path) -> None:
+    """`watch -d` inverts what changed within a row and `script` keeps that: the row is a row."""
+    line = f"|  0%   29C    P0            {_INVERSE}223W{_PLAIN} /  300W |   30720MiB /  46068MiB |"
+    table = (
+        "\x1b[H\x1b[2J\x1b[3JEvery 5.0s: nvidia-smi\x1b[1;60Hdgx: Fri Mar  6 10:00:05 2026\n\n"
+        "Fri Mar  6 10:00:{s} 2026\n| NVIDIA-SMI 550.127.05  Driver Version: 550.127.05 |\n"
+        "|   0  NVIDIA A40             On  |   00000000:4F:00.0 Off |                    0 |\n"
+        + line
+        + "     {busy}      Default |\n"
+    )
+    file = tmp_path / "watch.log"
+    frames = [table.format(s=s, busy=busy) for s, busy in (("05", "90%"), ("10", "70%"))]
+    file.write_text("".join(frames), encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    means = {name: metric.mean for name, metric in profile.gpus[0].metrics.items()}
+    assert means["util.kernel_time"] == pytest.approx(0.8)
+    assert (means["power.board_w"], means["mem.used_gib"]) == (223.0, 30.0)
+
+
+def test_gpustat_in_colour_is_gpustat(tmp_path: Path) -> None:
+    """A terminal's log of `gpustat --color`: codes stand between all parts of a line."""
+    line = (
+        f"\x1b[36m[0]{_BACK} \x1b[34mNVIDIA L4{_BACK} |{_RED} 45\N{DEGREE SIGN}C{_BACK}, "
+        f"\x1b[32m 50 %{_BACK},   60 /   72 W | \x1b[36m\x1b[1m 1024{_BACK} / 23034{_BACK} MB |\n"
+    )
+    file = tmp_path / "gpustat.log"
+    file.write_text(line * 3, encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert profile.hardware.gpu == "NVIDIA L4"
+    assert profile.gpus[0].metrics["util.kernel_time"].mean == pytest.approx(0.5)
+    assert profile.gpus[0].metrics["mem.used_gib"].mean == pytest.approx(1.0)
 
 
 def test_an_account_is_as_long_as_the_process_lived() -> None:
