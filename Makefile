@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry fuzz-results prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test lock clean
+unexport PYTHONDONTWRITEBYTECODE # hundreds of Pythons start; each would compile everything anew
+
+.PHONY: help demo test test-tools lint types layers unit slow-test quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry fuzz-results prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +37,11 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest -n auto --reruns 2 --durations=20 -rR
+	$(BIN)/pytest -n auto --reruns 2 --durations=20 -rR -m "not proof"
+
+slow-test: $(VENV)/.dev ## the slow proofs that `make test` leaves out, and property tests on hundreds of other draws; every night
+	GPUCOST_HYPOTHESIS=random $(BIN)/pytest -n auto --reruns 2 --durations=20 -rR -m "proof or hypothesis"
+	GPUCOST_DRAWS=12 $(BIN)/pytest -n auto --reruns 2 -rR tests/planner/bills/test_generated.py
 
 quick: $(VENV)/.dev ## the inner loop: the tests that start no process and no server
 	$(BIN)/pytest -n auto -m "not slow"

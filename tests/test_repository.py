@@ -82,7 +82,20 @@ def test_a_release_holds_no_token() -> None:
     assert any("make test " in step.get("run", "") for step in jobs["build"]["steps"])
 
 
-@pytest.mark.parametrize("name", ["ci", "release"])
+def test_every_night_runs_what_make_test_leaves_out() -> None:
+    """`make unit` leaves proofs out by their mark, `make slow-test` runs them, and a timer that."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    unit, slow = (
+        makefile.partition(f"\n{name}: ")[2].partition("\n\n")[0] for name in ("unit", "slow-test")
+    )
+    assert '-m "not proof"' in unit
+    assert '-m "proof or hypothesis"' in slow
+    nightly = _workflow("nightly")
+    assert any("make slow-test " in step.get("run", "") for step in _steps(nightly))
+    assert "schedule" in nightly[True]  # YAML 1.1 reads the word `on` as true
+
+
+@pytest.mark.parametrize("name", ["ci", "release", "nightly"])
 def test_a_workflow_may_read_and_ends(name: str) -> None:
     """A workflow has no right but to read the code unless a job asks; every job has a limit."""
     workflow = _workflow(name)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.conftest import SLOW
+from tests.conftest import PROOFS, SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
@@ -141,6 +141,22 @@ def test_what_is_called_slow_is_there() -> None:
     """Every file and folder that `make quick` leaves out by its name exists."""
     places = {module.name.removeprefix("tests/") for module in _modules("tests")}
     assert [name for name in SLOW if not any(place.startswith(name) for place in places)] == []
+
+
+def test_what_is_called_a_proof_is_there(request: pytest.FixtureRequest) -> None:
+    """Every test that `make test` leaves out exists, and so does each case of it that stays."""
+    names = {
+        f"{module.name.removeprefix('tests/')}::{function.name}"
+        for module in _modules("tests")
+        for function in module.functions()
+    }
+    assert PROOFS.keys() - names == set()
+    cases: dict[str, set[str]] = {}
+    for item in request.session.items:
+        name, _, case = item.nodeid.removeprefix("tests/").partition("[")
+        cases.setdefault(name, set()).add(case.removesuffix("]"))
+    gone = {name: set(PROOFS[name]) - cases[name] for name in PROOFS.keys() & cases.keys()}
+    assert {name: those for name, those in gone.items() if those} == {}
 
 
 def test_a_test_states_its_guarantee() -> None:

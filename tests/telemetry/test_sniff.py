@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
@@ -156,7 +156,6 @@ STARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(start=STARTS, rest=st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_read_or_refused(
     start: bytes, rest: bytes, tmp_path_factory: pytest.TempPathFactory
@@ -177,7 +176,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(metric=JSON, values=JSON, number=JSON)
 def test_any_json_values_are_read_or_refused(
     metric: object, values: object, number: object, tmp_path_factory: pytest.TempPathFactory
@@ -241,7 +239,6 @@ COLUMNS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     columns=st.lists(COLUMNS, min_size=1, max_size=7),
     rows=st.lists(st.lists(CELLS, min_size=1, max_size=8), max_size=12),
@@ -268,7 +265,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(lines=st.lists(st.lists(WORDS, max_size=6).map(" ".join), max_size=8))
 @pytest.mark.parametrize(
     ("head", "lead"),
