@@ -22,7 +22,7 @@ import duckdb
 import numpy as np
 
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def average(log: Path) -> None:
 
 def profile(source: Path) -> None:
     """Make profiles of a source."""
-    read_source(str(source), Hints())
+    read_telemetry([str(source)], Hints())
 
 
 def joined(logs: list[Path]) -> None:

@@ -24,8 +24,8 @@ MB = 1e6
 _READ = """
 import resource
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
-(profile,) = read_source({path!r}, Hints())
+from telemetry.sources import read_telemetry
+(profile,) = read_telemetry([{path!r}], Hints())
 print(profile.step.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -42,17 +42,6 @@ BY_FILE, BY_FOLDER = FolderReadOptions(jobs_by="file"), FolderReadOptions(jobs_b
 _SHOWN = 4
 
 
-def read_source(
-    path: str,
-    hints: Hints,
-    stdin: BinaryIO | None = None,
-    skipped: list[Skipped] | None = None,
-    options: FolderReadOptions = BY_FILE,
-) -> tuple[Profile, ...]:
-    """Return the profiles of one SOURCE, each file a job unless they are of the same GPUs."""
-    return read_telemetry([path], hints, stdin, skipped, options)
-
-
 def read_telemetry(
     paths: Sequence[str],
     hints: Hints,

@@ -106,10 +106,10 @@ def rate(
         gpus: at work in one copy of the job, >= 1; they fail, too.
         machines: that one copy of the job stands on, >= 1; it stops when any of them is taken.
     """
-    if trace is not None:
-        up_s = trace.mean_up_s
-        if up_s is None:
-            return None
+    up_s = trace.mean_up_s if trace else None
+    if offer.purchase != "spot" or (trace and up_s is None):
+        return None
+    if up_s is not None:
         # The rate of one half of a trace predicts billed hours of the other within 8 % (median).
         return Interruptions(
             rare_s=up_s * 2.0,
@@ -120,7 +120,7 @@ def rate(
             basis=_any_of(machines, Message("hours.trace", hours=up_s / 3600.0)),
         )
     bucket = interruptions(offer.provider, offer.instance_type, offer.region)
-    if offer.purchase != "spot" or bucket is None:
+    if bucket is None:
         return None
     high = bucket.high if bucket.high is not None else _OPEN_END
     low = bucket.low or high * _NEVER

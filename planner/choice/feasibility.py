@@ -270,6 +270,8 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
         return None
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
+    if candidate.scaling is not None and (context.work.service or latency is not None):
+        return None  # as many as keep the target
     if context.work.service is not None and not same:
         return _overloaded(candidate, context.work.service)
     if latency is not None and target is not None:
@@ -289,8 +291,6 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
 
 def _overloaded(candidate: Candidate, service: MeasuredService) -> tuple[Reason, str] | None:
     """Return why as many copies of a language model as today would not keep its targets."""
-    if candidate.scaling is not None:
-        return None  # as many as keep them
     limit = service.limit_on(service.layout_on(candidate.offer, candidate.size.used))
     if limit is None or limit.rate >= service.rate:
         return None

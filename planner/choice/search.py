@@ -26,9 +26,9 @@ from planner.choice.context import JobContext, measured_cores
 from planner.choice.feasibility import BUSIEST, checks_of, refusal, too_slow, unproven
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
-from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, idle_shares
+from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, Tenancy, idle_shares
 from planner.diagnosis.diagnose import SWITCH_HOURS
-from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
+from planner.models.copies import Scaling, load_of, on_gpu_ms, stretch
 from planner.models.draws import Cause
 from planner.models.estimate import Estimate, digits, exactly
 from planner.models.gpu_speed import STEPPED_BATCH
@@ -40,7 +40,7 @@ from planner.profile.source import slice_named, source_slice
 from planner.profile.trials import Serving
 from planner.serving.measured_service import RATE_SPREAD, MeasuredService
 from planner.signals.finding import Saved
-from planner.signals.signals import PARTS, idle_pause_s, open_hours, worst_latency_ms
+from planner.signals.signals import PARTS, idle_pause_s, open_hours
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
@@ -50,7 +50,7 @@ from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
-SCALE_DOWN, _FAST_NETWORK = "scale-down", "fast-network"
+SCALE_DOWN, MORE, _FAST_NETWORK = "scale-down", "more-gpus", "fast-network"
 _SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
@@ -157,7 +157,7 @@ def _consider(
         if placed.stays and not way.actions:
             continue  # that is o0
         candidate = _candidate(placed, speeds, context, way)
-        if SCALE_DOWN in candidate.actions and candidate.scaling is None:
+        if SCALE_DOWN in way.codes and candidate.scaling is None:
             reason, detail = all_needed(size, context, candidate.speed)
             if size.today:
                 today_text = Message("no.fewer-copies", machine=offer.name)
@@ -279,18 +279,19 @@ def price_changes(
 
 
 def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
-    offer = size.offer
+    offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
+    gpus, needs = max(1, size.used), context.asked
     return _Taken(
         size=size,
         layout=layout,
         changes=structural(size, kernels, context),
         doubt=unproven(size, context),
-        interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
+        interruptions=rate(offer, needs.spot_trace, needs.checkpoints, gpus, size.machines),
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
         stays=context.baseline.is_paid(offer, size.machines * context.work.replicas),
-        unknown_today=_unknown_today(offer, context),
+        unknown_today=bill.unknown if today and bill and today.provider == offer.provider else (),
     )
 
 
@@ -326,6 +327,8 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
         if scaled is None
         else scaled_hours(scaled, placed.size, context, speed)
     )
+    if scaled is not None:
+        codes = _said_of_copies(codes, scaled, context)
     return Candidate(
         size=size,
         count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
@@ -350,15 +353,11 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
     )
 
 
-def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
-    """Return what the provider of today's machine has no known price for, at that provider."""
-    today, bill = context.baseline.offer, context.baseline.quote
-    return bill.unknown if today and bill and today.provider == offer.provider else ()
-
-
-def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:
-    gpus, needs = max(1, size.used), context.asked
-    return rate(size.offer, needs.spot_trace, needs.checkpoints, gpus, size.machines)
+def _said_of_copies(codes: tuple[str, ...], to: Scaling, context: JobContext) -> tuple[str, ...]:
+    """Return the codes of a way with copies by demand: more of them, fewer, or as many as today."""
+    copies = context.work.replicas
+    change = (MORE,) if to.peak > copies else (SCALE_DOWN,) if to.paid < copies else ()
+    return (*(code for code in codes if code != SCALE_DOWN), *change)
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
@@ -477,6 +476,7 @@ def _axis(layout: Layout) -> str:
 _HOUR_S = 3600.0
 _ROUNDING = 1e-9
 _SLOTS = ("util.kernel_time", "util.sm_active")
+_ALWAYS = 0.99  # the most that a reading in whole percent tells of a GPU that is now and then free
 
 
 class _Limit(NamedTuple):
@@ -492,28 +492,38 @@ _UNMEASURED = _Limit(0.0, Message("limit.unmeasured"), "slowdown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """One copy on the machines of an offer, as busy as it was measured.
+    """One copy on the machines of an offer, asked as much as when it was measured.
 
     Attributes:
         share: of its GPU's time, mean; None where not measured.
         peak: the same at its 95th percentile.
-        latency_ms: the longest expected; None where not measured.
-        queued_ms: the part of it that grows with load.
+        peak_high: the same at the low end of the GPU's speed.
+        fixed_ms: the part of the longest latency that does not grow with load; None where latency
+            was not measured.
+        queued_ms: the part that does, were the GPU otherwise free.
         target_ms: None without a target.
     """
 
     share: float | None
     peak: float
-    latency_ms: float | None
+    peak_high: float
+    fixed_ms: float | None
     queued_ms: float
     target_ms: float | None
 
     def latency_at(self, times: float) -> float | None:
         """Return the latency where the copy answers so many times what it was measured at."""
-        if self.latency_ms is None:
+        if self.fixed_ms is None:
             return None
-        longer = max(1.0, stretch(self.peak, self.peak * times))
-        return self.latency_ms + self.queued_ms * (longer - 1.0)
+        return self.fixed_ms + self.queued_ms * stretch(0.0, self.peak_high * times)
+
+    @property
+    def times_in_time(self) -> float:
+        """How many times that it can answer within its target; 0 or less: none, however few."""
+        room_ms = (self.target_ms or 0.0) - (self.fixed_ms or 0.0)
+        if room_ms <= 0.0:
+            return 0.0
+        return (1.0 - self.queued_ms / room_ms) / max(self.peak_high, _ROUNDING)
 
 
 def scaling(
@@ -534,6 +544,10 @@ def scaling(
     limit = min(_limits(size, context, speed, copy), default=_UNMEASURED)
     if limit.times <= 0.0:
         return None
+    in_time = context.latency_ms and copy.target_ms and not is_late(context)
+    if size.today and context.work.demand and in_time:
+        # Today's copies keep it in the busiest hour: no more than they are needed there.
+        limit = max(limit, limit._replace(times=max(context.work.demand) / _copies_seen(context)))
     demand, by_hour = _demand(context), _by_hour(offer, context, limit.times * margin)
     busy = max(load / n for load, n in zip(demand, by_hour, strict=True) if n)
     starts = sum(max(0, n - by_hour[hour - 1]) for hour, n in enumerate(by_hour))
@@ -552,7 +566,7 @@ def scaling(
     ordered = offer.gpu_count * size.machines * result.peak
     paid = result.paid * period_h(context)
     fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
-    return result if fewer and ordered >= offer.minimum_gpus else None
+    return result if (fewer or is_late(context)) and ordered >= offer.minimum_gpus else None
 
 
 def spare_copies(context: JobContext) -> float | None:
@@ -588,14 +602,14 @@ def scaled_hours(scaled: Scaling, size: OnSale, context: JobContext, speed: Esti
     The ends are those of the copies that the ends of the speed ask for; at most today's.
     """
     base = context.work.hours.mid
-    top, speeds = context.work.replicas * base, (speed.high, speed.mid, speed.low)
-    margins = (1.0, 1.0, 1.0)
+    top = max(context.work.replicas * base, scaled.paid * period_h(context))
+    ends = [(end, 1.0) for end in (speed.high, speed.mid, speed.low)]
     if context.work.service is not None:
-        speeds, margins = (speed.mid,) * 3, (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)
+        ends = [(speed.mid, margin) for margin in (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)]
     elif size.offer.gpu == context.gpu.name:
-        speeds = (speed.mid,) * 3  # what was measured there
+        ends = [(speed.mid, 1.0)] * 3  # what was measured there
     shares = []
-    for end, margin in zip(speeds, margins, strict=True):
+    for end, margin in ends:
         expected = end == speed.mid and margin == 1.0
         fewer = scaled if expected else scaling(size, context, exactly(end, speed.basis), margin)
         hours = top if fewer is None else fewer.paid * period_h(context)
@@ -611,7 +625,7 @@ def may_scale(context: JobContext) -> bool:
     A copy that shares its machine with other jobs leaves that machine on the bill.
     """
     work, job = context.work, context.profile.job
-    wants = work.replicas > 1 or work.demand is not None
+    wants = work.replicas > 1 or work.demand is not None or is_late(context)
     return job.kind.answers and not work.fixed_work and wants and context.baseline.tenancy is None
 
 
@@ -626,19 +640,21 @@ def _demand(context: JobContext) -> tuple[float, ...]:
 
     Where more copies were seen than run now, they were needed.
     """
-    if context.work.demand is not None:
-        return context.work.demand
+    return context.work.demand or (float(_copies_seen(context)),)
+
+
+def _copies_seen(context: JobContext) -> int:
+    """Return the most copies that were seen to run."""
     stated = context.profile.job.replicas
-    seen = (stated.peak or 0) if stated else 0
-    return (float(max(context.work.replicas, seen)),)
+    return max(context.work.replicas, (stated and stated.peak) or 0)
 
 
 def _by_hour(offer: Offer, context: JobContext, capacity: float) -> tuple[int, ...]:
+    """Return the copies of each hour; none in hours stated to be without a request."""
     demand = _demand(context)
     stated = context.profile.job.replicas
-    minimum = stated.min if stated else None
-    fewest = max(1, minimum or 0)
-    quiet = 0 if _may_end(context, minimum) else fewest
+    quiet = (stated.min or 0) if stated else 0
+    fewest = max(1, quiet)
     needed = tuple(
         max(fewest, math.ceil(load / capacity - _ROUNDING)) if load > 0.0 else quiet
         for load in demand
@@ -655,33 +671,45 @@ def _start_h(offer: Offer, context: JobContext) -> float:
     return math.ceil(context.asked.checkpoints.restart_s / unit_s) * unit_s / _HOUR_S
 
 
-def _may_end(context: JobContext, minimum: int | None) -> bool:
-    """Return whether no copy at all may run in an hour without a request.
-
-    Who stated that none need run may; else a request that comes all the same waits for a start, so
-    that must keep the latency target.
-    """
-    if minimum is not None:
-        return minimum == 0
-    target_ms = context.profile.job.latency_slo_ms
-    return target_ms is None or context.asked.checkpoints.restart_s * 1000.0 <= target_ms
-
-
 def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
-    same = offer.gpu == context.gpu.name
-    profile, share = context.profile, context.load
-    latency = worst_latency_ms(profile)
-    peak = min(1.0, max(share or 0.0, _peak(context)) / speed.mid)
-    slowdown = 1.0 if same else min(1.0, speed.low)
-    slowest = None if latency is None else latency / slowdown
-    queued = on_gpu_ms(slowest or 0.0, profile.job.requests_per_s, (share or 0.0) / speed.mid, peak)
+    job, share = context.profile.job, context.load or 0.0
+    latency, loaded = context.latency_ms or 0.0, max(share, _peak(context))
+    slowest = 1.0 if offer.gpu == context.gpu.name else speed.low
+    own = _load_when_measured(context, loaded)
+    queued = on_gpu_ms(latency, job.requests_per_s, share, own)
+    work_ms = 0.0
+    if is_late(context):  # what is to become shorter is no more of a request than of a typical one
+        work_ms = 1000.0 * share / job.requests_per_s if job.requests_per_s else latency
+        times = job.latency_ms and (job.latency_ms.mean or job.latency_ms.p50)
+        queued *= min(1.0, work_ms / (1.0 - own) / times) if times else 1.0
     return _Copy(
-        share=None if share is None else share / speed.mid,
-        peak=peak,
-        latency_ms=slowest,
-        queued_ms=queued,
-        target_ms=profile.job.latency_slo_ms,
+        share=None if context.load is None else share / speed.mid,
+        peak=min(1.0, loaded / speed.mid),
+        peak_high=loaded / slowest,
+        fixed_ms=None if context.latency_ms is None else (latency - queued) / min(1.0, slowest),
+        queued_ms=max(queued * (1.0 - own), work_ms) / slowest,
+        target_ms=job.latency_slo_ms,
     )
+
+
+def is_late(context: JobContext) -> bool:
+    """Return whether requests take longer today than they may."""
+    return any(broken.reason == "latency" for broken in context.baseline.broken)
+
+
+def _load_when_measured(context: JobContext, load: float) -> float:
+    """Return the share of its GPU's time that a copy took when its longest latencies were measured.
+
+    Those of a day or more are of its busiest hour, where demand is stated by the hour. A GPU that
+    is always busy tells no load: then it is that of a queue with such latencies.
+    """
+    window, rate = context.profile.window, context.profile.job.requests_per_s
+    share, demand = context.load or 0.0, context.work.demand
+    if demand and ((window and window.duration_s) or 0.0) >= DAY_H * _HOUR_S:
+        load = share * max(demand) / _copies_seen(context)
+    if load >= _ALWAYS and rate:
+        load = max(share, load_of(context.latency_ms or math.inf, share, rate))
+    return min(load, _ALWAYS)
 
 
 def _peak(context: JobContext) -> float:
@@ -747,13 +775,11 @@ def _by_serving(size: OnSale, service: MeasuredService) -> Iterator[_Limit]:
 def _by_latency(copy: _Copy) -> Iterator[_Limit]:
     if copy.target_ms is None:
         return
-    if copy.latency_ms is None:
+    if copy.fixed_ms is None:
         yield _Limit(1.0, Message("limit.latency-unmeasured"), "latency")
-    elif copy.latency_ms > copy.target_ms:
+    elif (times := copy.times_in_time) <= 0.0:
         yield _Limit(0.0, Message("limit.latency-missed"), "latency")
-    elif copy.queued_ms > 0.0:
-        longest = 1.0 + (copy.target_ms - copy.latency_ms) / copy.queued_ms
-        times = busiest(copy.peak, longest) / max(copy.peak, _ROUNDING)
+    else:
         yield _Limit(times, Message("limit.latency", ms=copy.target_ms), "latency")
 
 

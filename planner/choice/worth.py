@@ -67,7 +67,12 @@ def move(
     once = _once_usd(today, moved_bytes, today.provider == offer.provider, catalog.as_of)
     links = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min((*links, _LEAVING_GBPS)) * 1e9) / 3600.0
-    return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
+    days = (
+        float(once / (saves / _DAYS_PER_MONTH))
+        if once is not None and saves and saves > 0
+        else None
+    )
+    return Move(once_usd=once, hours=hours, pays_back_days=days)
 
 
 @lru_cache(maxsize=256)
@@ -81,12 +86,6 @@ def _once_usd(today: Offer, moved_bytes: int, inside: bool, day: date) -> Decima
     )
     egress = [line.usd for line in quote(today, usage).lines if line.what == "egress"]
     return sum(egress, Decimal(0)) if egress or not moved_bytes else None
-
-
-def _pays_back(once: Decimal | None, saves: Decimal | None) -> float | None:
-    if once is None or saves is None or saves <= 0:
-        return None
-    return float(once / (saves / _DAYS_PER_MONTH))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,8 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     if case is None:
         return None
     codes = rule.actions if case.actions is None else case.actions
-    actions = _applicable(codes, signals)
+    # Without what the GPU or the kind of job rules out, such as TF32 before Ampere.
+    actions = tuple(code for code in codes if ACTIONS[code].applies(signals))
     helped = not codes or actions or signals["job.family"] is None
     unseen = _waits_unseen(case, signals)
     cause = _GPU_UNSEEN if unseen else case.cause
@@ -110,11 +111,6 @@ def _named(case: Case, signals: Signals) -> str:
     """Return what the finding is about, as a further sentence; nothing where nobody looked."""
     named = signals[case.names] if case.names else None
     return named if isinstance(named, Message) else ""
-
-
-def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:
-    """Leave out what the GPU or the kind of job rules out, such as TF32 before Ampere."""
-    return tuple(code for code in codes if ACTIONS[code].applies(signals))
 
 
 def _evidence(tests: Iterable[Test], signals: Signals) -> tuple[Reading, ...]:

@@ -44,6 +44,11 @@ def on_gpu_ms(measured_ms: float, requests_per_s: float | None, share: float, pe
     return min(measured_ms, _OF_99_PERCENT * mean_ms / max(1.0 - peak, _ROUNDING))
 
 
+def load_of(measured_ms: float, share: float, requests_per_s: float) -> float:
+    """Return the load at which 99 % of requests take less than a latency: `on_gpu_ms` solved."""
+    return 1.0 - _OF_99_PERCENT * 1000.0 * share / requests_per_s / measured_ms
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
     """Copies of a service by the hour.

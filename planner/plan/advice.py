@@ -20,7 +20,7 @@ from planner.choice.context import JobContext
 from planner.choice.feasibility import BUSIEST
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
-from planner.choice.search import SCALE_DOWN, may_scale, price_changes
+from planner.choice.search import MORE, SCALE_DOWN, is_late, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.coefficients import coefficients
@@ -52,8 +52,7 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_MORE = "more-gpus"
-_ELSEWHERE = ("smaller-gpu", "newer-gpu", "more-gpus", "move-provider")  # not done here
+_ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider")  # not done here
 _OF_LINKS = ("communication-bound", "slow-interconnect")
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
@@ -79,15 +78,21 @@ def cure_now(
         choice: the recommended option; None for "leave it".
         options: that are listed.
     """
-    findings = tuple(item for item in context.findings if not _needless(item, context, choice))
+    # The move that is recommended does away with a slow network.
+    useless = _OF_LINKS if choice is not None and choice.count < context.baseline.count else ()
+    findings = tuple(
+        f for f in context.findings if f.code not in useless or "fast-network" in f.actions
+    )
     if findings and findings[0].actions == (_USE_GPU,) and (instead := _without_gpu(context)):
         return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
-    if (queue := _too_slow(context)) is not None:
+    late = is_late(context)
+    scaled = (o for o in options if o.scaling and (late or choice is not None))
+    here = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
+    staying = next(here, None)
+    if (queue := _too_slow(context, staying)) is not None:
         return queue
-    scaled = (o for o in options if choice is not None and o.scaling)
-    staying = next((o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer)), None)
     if staying is not None:
         return _chosen(staying, context)
     for finding in findings:
@@ -129,34 +134,37 @@ def _without_gpu(context: JobContext) -> Now | None:
     return msgspec.structs.replace(step, what=text)
 
 
-def _too_slow(context: JobContext) -> Now | None:
+def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
     """Return what to do where requests take longer than they may: more copies, or the host.
 
-    Of a busy GPU most of the time is a queue: as many copies as bring the mean of an M/M/1 queue,
-    service time over what is free, under the target. Where the GPU works for a small part of the
-    measured mean, neither a faster one nor a smaller model helps. None where neither is shown.
+    Where the GPU works for a small part of the measured mean, neither a faster one nor a smaller
+    model helps. None where neither is shown.
+
+    Args:
+        context: of the job.
+        copies: of it, as many as keep the target on today's machines; None where none do.
     """
     job, load, cost = context.profile.job, context.load, context.baseline.cost
+    now = context.work.replicas
     if (queue := overload(context.profile)) and cost is not None:
-        copies = context.work.replicas
-        return _more_copies(copies + 1, Message("first.overloaded", queue=queue), cost, context)
-    target_ms, mean_ms = job.latency_slo_ms, job.latency_ms.mean if job.latency_ms else None
-    missed = any(broken.reason == "latency" for broken in context.baseline.broken)
-    if not (missed and load and target_ms and job.requests_per_s) or context.work.service:
+        usd_more = cents(-cost / now)
+        saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
+        step = _try(ACTIONS[MORE], context, saves)
+        return msgspec.structs.replace(step, what=Message("first.overloaded", queue=queue))
+    mean_ms = job.latency_ms.mean if job.latency_ms else None
+    if not is_late(context) or context.work.service:
         return None
-    service_ms, copies = 1000.0 * load / job.requests_per_s, context.work.replicas
-    if load < BUSIEST:
-        if mean_ms is None or service_ms >= _HALF * mean_ms:
-            return None
-        text = Message("first.host-latency", gpu=service_ms, mean=mean_ms)
-        return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)
-    if service_ms >= target_ms or cost is None:
+    if copies and (scaling := copies.scaling) and scaling.peak > now:
+        s, share = (scaling.latency_ms or 0.0) / 1000.0, scaling.busiest_fraction
+        text = Message("first.more-copies", n=scaling.peak, today=now, share=share, s=s)
+        return msgspec.structs.replace(_chosen(copies, context), what=text)
+    if not (load and mean_ms and job.requests_per_s) or load >= BUSIEST:
         return None
-    needed = math.ceil(copies * load / (1.0 - service_ms / target_ms))
-    share = copies * load / needed
-    mean_s = service_ms / (1.0 - share) / 1000.0
-    text = Message("first.more-copies", n=needed, today=copies, share=share, s=mean_s)
-    return _more_copies(needed, text, cost, context)
+    service_ms = 1000.0 * load / job.requests_per_s
+    if service_ms >= _HALF * mean_ms:
+        return None
+    text = Message("first.host-latency", gpu=service_ms, mean=mean_ms)
+    return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)
 
 
 def keeps_target_for_less(now: Now | None, choice: Option | None, baseline: Baseline) -> bool:
@@ -168,14 +176,6 @@ def keeps_target_for_less(now: Now | None, choice: Option | None, baseline: Base
     if now is None or choice is None or not now.mends_limit or broken != {"latency"}:
         return False
     return now.usd is None or now.usd.mid < choice.cost
-
-
-def _more_copies(needed: int, text: str, cost: Decimal, context: JobContext) -> Now:
-    """Return the step to so many copies, and what they cost more than today's."""
-    usd_more = cents(cost * (context.work.replicas - needed) / context.work.replicas)
-    saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
-    step = _step((_MORE,), _way(ACTIONS[_MORE]), saves, ACTIONS[_MORE].effort_hours, context)
-    return msgspec.structs.replace(step, what=text)
 
 
 def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:
@@ -216,12 +216,6 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
     return None
 
 
-def _needless(finding: Finding, context: JobContext, choice: Option | None) -> bool:
-    """Return whether the move that is recommended does away with a cause: a slow network."""
-    fewer = choice is not None and choice.count < context.baseline.count
-    return fewer and finding.code in _OF_LINKS and "fast-network" not in finding.actions
-
-
 def _together(
     finding: Finding, best: str, priced: Mapping[str, Saved], context: JobContext
 ) -> Now | None:
@@ -245,8 +239,7 @@ def _together(
 
 def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
     """Return the first change of the program itself that a grave finding of unknown waste names."""
-    missed = any(broken.reason == "latency" for broken in context.baseline.broken)
-    grave = (f for f in findings if missed or f.severity in {"high", "medium"})
+    grave = (f for f in findings if is_late(context) or f.severity in {"high", "medium"})
     codes = (code for item in grave if item.confidence != "possible" for code in item.actions)
     cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
     return None if cure is None else _try(cure, context, None)

@@ -60,7 +60,12 @@ def answer(  # noqa: PLR0913 - one answer for all of it
         packs: whether jobs may share; else there is no fleet.
         executor: packs machine types that do not depend on each other; None: here.
     """
-    solo, terms = [job.alone for job in jobs], _moving_terms(needs, period)
+    solo = [job.alone for job in jobs]
+    terms = MovingTerms(
+        periods=needs.horizon if period == "month" else Decimal(1),
+        engineer_usd_per_hour=needs.engineer_usd_per_hour,
+        by_cost=needs.objective != "time",
+    )
     if not packs:
         return _OneAnswer(fleet=None, recommended=recommend(solo, None, terms))
     movable, cache = [_movable(job) for job in jobs], PackingCache(executor=executor)
@@ -102,14 +107,6 @@ def _alone_there(job: JobDraft, placement: Placement) -> Estimate:
     speeds = (machine.speed for machine in job.elsewhere if machine.offer == placement.offer)
     home = job.home.speed if job.home else exactly(1.0, Message("speed.today"))
     return next(speeds, home)
-
-
-def _moving_terms(needs: Requirements, period: Period) -> MovingTerms:
-    return MovingTerms(
-        periods=needs.horizon if period == "month" else Decimal(1),
-        engineer_usd_per_hour=needs.engineer_usd_per_hour,
-        by_cost=needs.objective != "time",
-    )
 
 
 def _movable(job: JobDraft) -> Movable:

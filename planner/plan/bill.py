@@ -186,11 +186,7 @@ class Tool:
 def tools() -> Mapping[str, Tool]:
     """Return the tools by the word that `gpucost export --to` takes."""
     text = files("planner.plan").joinpath("tools.toml").read_text(encoding="utf-8")
-    return {word: Tool(**{**row, **_tuples(row)}) for word, row in tomllib.loads(text).items()}
-
-
-def _tuples(row: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return msgspec.convert(tomllib.loads(text), dict[str, Tool])
 
 
 def that_start(offer: RentedOffer) -> tuple[str, ...]:

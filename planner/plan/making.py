@@ -194,12 +194,10 @@ def _power_cap(cap: PowerCap) -> PowerCap:
 
 
 def _per_work(cost: WorkCost | None) -> WorkCost | None:
-    return cost and WorkCost(unit=cost.unit, mid=_fine(cost.mid))
-
-
-def _fine(amount: Decimal) -> Decimal:
     """Return cents, or four significant digits of what is less than a dollar."""
-    return cents(amount) if amount >= 1 else without_zeros(Decimal(f"{amount:.4g}"))
+    if cost is None or cost.mid >= 1:
+        return cost and WorkCost(unit=cost.unit, mid=cents(cost.mid))
+    return WorkCost(unit=cost.unit, mid=without_zeros(Decimal(f"{cost.mid:.4g}")))
 
 
 def _energy(energy: EnergyUse) -> EnergyUse:

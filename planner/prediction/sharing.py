@@ -98,7 +98,7 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         return (exactly(1.0, Message("sharing.alone")),)
     usages = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
     total = _Taken(*(sum(shares) for shares in zip(*usages, strict=True)))
-    filling = [] if in_turns else [profile for profile in profiles if _fills(profile)]
+    filling = [p for p in profiles if (p.mean(SHARES[0]) or 0.0) >= _FILLS and not in_turns]
     estimates = (
         _speed_with_neighbors(time or 0.0, total.without(share), in_turns=in_turns)
         for time, share in zip(own, usages, strict=True)
@@ -136,10 +136,6 @@ class _Taken(NamedTuple):
         """Return what the others of all jobs take."""
         low, mid, high = (max(0.0, a - b) for a, b in zip(self, share, strict=True))
         return _Taken(low, mid, high)
-
-
-def _fills(profile: Profile) -> bool:
-    return (profile.mean(SHARES[0]) or 0.0) >= _FILLS
 
 
 def most_beside(share: float, *, in_turns: bool = False) -> float:

@@ -22,7 +22,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.kinds import SLOTS
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 FOLDER = Path(__file__).parent / "cases"
 _RUN = ("system", "task", "precision", "run")

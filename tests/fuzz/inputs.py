@@ -17,8 +17,8 @@ from planner.profile.codec import dump, parse_profiles
 from planner.profile.kinds import SLOTS
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.fuzz.mutations import mutated
+from tests.telemetry.reading import read_source
 
 if TYPE_CHECKING:
     from types import FrameType

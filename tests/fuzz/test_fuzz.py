@@ -11,8 +11,8 @@ import pytest
 
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.fuzz.inputs import damaged, wrong
+from tests.telemetry.reading import read_source
 
 HUGE = "99999999999999999999"
 EVENT = '{"_timestamp": %s, "system.gpu.0.gpu": 90.0, "system.cpu": 50.0}\n'

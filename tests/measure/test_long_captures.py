@@ -21,7 +21,7 @@ from telemetry.measure.capture_file import CaptureFile
 from telemetry.profiling.window import durations
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 BEGIN_S = 1_790_000_000.0
 WEEK_S = 7 * 86400

@@ -12,7 +12,7 @@ import pytest
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 UTIL, POWER, USED = "util.kernel_time", "power.board_w", "mem.used_gib"
 

@@ -8,8 +8,8 @@ import pytest
 from planner.profile.model import Column
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
+from tests.telemetry.reading import read_source
 
 READABLE = (
     "pytorch-kineto-trace",

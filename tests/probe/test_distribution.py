@@ -14,8 +14,8 @@ import pytest
 from planner.profile.model import Profile
 from telemetry.probe import FOLDER_VARIABLE, PATH
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.probe.child import STAND_IN
+from tests.telemetry.reading import read_source
 
 PROBE = PATH.parent
 PROGRAM = """

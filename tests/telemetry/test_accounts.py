@@ -8,8 +8,8 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
+from tests.telemetry.reading import read_source
 
 HELD = "billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1"
 USED = "cpu=00:30:00,gres/gpumem=20G,gres/gpuutil=120,mem=3G"

@@ -11,7 +11,7 @@ from pricing.errors import InputError
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 GPU = GpuIdentity(
     key="GPU-a", index=0, uuid="GPU-a", model="NVIDIA A100-SXM4-80GB", memory_gib=80.0

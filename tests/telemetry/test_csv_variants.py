@@ -8,8 +8,8 @@ import pytest
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import recorded
+from tests.telemetry.reading import read_source
 
 
 def imported(tmp_path: Path, text: str, hints: Hints | None = None) -> Profile:

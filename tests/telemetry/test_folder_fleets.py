@@ -10,8 +10,9 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.folder import FolderReadOptions
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 START = 1782907200
 PAGE = 'vllm:num_requests_waiting{model_name="m"} 4\nvllm:num_requests_running{model_name="m"} 9\n'

@@ -34,9 +34,10 @@ from telemetry.folder import Skipped, files_below
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.conftest import ROOT
 from tests.telemetry.captures import path
+from tests.telemetry.reading import read_source
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
 GPU = GpuIdentity(

@@ -16,7 +16,8 @@ from telemetry.profiling.window import durations
 from telemetry.readers import devices
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
+from tests.telemetry.reading import read_source
 
 UUIDS = [f"GPU-1b0f0c1e-0000-4000-8000-00000000000{i}" for i in range(3)]
 HEADER = (

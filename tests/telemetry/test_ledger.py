@@ -10,7 +10,8 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.formats.sniff import UnknownFormatError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
+from tests.telemetry.reading import read_source
 
 SMI = "timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W]"
 ROW = "2026/03/01 10:00:{:02d}.000, 0, GPU-a, NVIDIA A100-SXM4-80GB, {} %, 30000 MiB, 200.0 W"

@@ -11,7 +11,7 @@ from pricing.errors import InputError
 from telemetry.lake.profiles import columns_of
 from telemetry.readers.hints import Hints
 from telemetry.readers.units import HOST_UNITS, MAPPABLE, units_of
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 SECONDS = 20
 # One value of each unit, and what it is in the slot's own.

@@ -8,8 +8,8 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
+from tests.telemetry.reading import read_source
 
 START = 1782907200
 OTEL = 'hw_id="GPU-1",hw_model="NVIDIA L4",host_name="n1"'

@@ -7,8 +7,8 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import FOLDER
+from tests.telemetry.reading import read_source
 
 MARKDOWN = (
     "# Our node\n\n"

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pricing.errors import InputError
 from telemetry.formats.profilers import union
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 TRACE = "profilers/kineto.json"
 

@@ -14,7 +14,7 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 UTIL, USED, POWER, PROCESS = "util.kernel_time", "mem.used_gib", "power.board_w", "mem.process_gib"
 

@@ -10,8 +10,9 @@ import pytest
 from planner.profile.kinds import SLOTS
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import EXTRA, GPU, TIME
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.telemetry.captures import assert_writable, path, recorded
+from tests.telemetry.reading import read_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

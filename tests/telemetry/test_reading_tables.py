@@ -11,8 +11,8 @@ from pricing.errors import InputError
 from telemetry.formats.sniff import UnknownFormatError
 from telemetry.readers import clock
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 
 def _read(source: str | Path) -> Profile:

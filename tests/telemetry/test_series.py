@@ -10,8 +10,9 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import BY_FILE, read_source, read_telemetry
+from telemetry.sources import BY_FILE, read_telemetry
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 START = 1782907200
 

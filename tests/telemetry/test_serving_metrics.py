@@ -11,8 +11,9 @@ from planner.profile.trials import Latency
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from telemetry.serving_metrics import server_of
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 START = 1782907200
 

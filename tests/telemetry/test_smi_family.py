@@ -8,8 +8,8 @@ import pytest
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GPU, Recording
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable, path, recorded
+from tests.telemetry.reading import read_source
 
 NONE = float("nan")
 

@@ -14,8 +14,8 @@ from pricing.errors import InputError
 from telemetry.formats.sniff import formats, recognize
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
+from tests.telemetry.reading import read_source
 
 HEADER = "timestamp, index, utilization.gpu [%]\n"
 ROW = "2026/03/01 10:00:00.000, 0, 50 %\n"

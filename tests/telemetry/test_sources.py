@@ -11,8 +11,9 @@ import pytest
 
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
 from tests.telemetry.captures import path
+from tests.telemetry.reading import read_source
 
 if TYPE_CHECKING:
     from telemetry.folder import Skipped
@@ -26,9 +27,9 @@ def test_a_ready_profile_needs_neither_pandas_nor_numpy(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     file.write_bytes(PROFILE)
     script = (
-        "import sys; from telemetry.sources import read_source;"
+        "import sys; from telemetry.sources import read_telemetry;"
         "from telemetry.readers.hints import Hints;"
-        f"assert read_source({str(file)!r}, Hints())[0].job.name == 'ready';"
+        f"assert read_telemetry([{str(file)!r}], Hints())[0].job.name == 'ready';"
         "sys.exit(bool({'pandas', 'numpy'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -15,7 +15,8 @@ from pricing.errors import InputError, UnreachableError
 from telemetry.lake.place import PASSWORD, USER, is_address, place_of
 from telemetry.lake.profiles import profiles_of_place
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
+from tests.telemetry.reading import read_source
 
 pytest.importorskip("ibis", reason="Ibis reads tables: pip install 'gpucost[lake]'")
 POSTGRES = os.environ.get("GPUCOST_POSTGRES")

@@ -15,8 +15,8 @@ from moto import mock_aws
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable, path
+from tests.telemetry.reading import read_source
 
 START = 1782907200
 RUN = path("trackers/mlflow_run")

@@ -18,7 +18,7 @@ import pytest
 
 from planner.profile.model import Profile
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 STEPPING = str(Path(__file__).parent / "stepping.py")

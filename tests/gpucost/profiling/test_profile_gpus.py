@@ -10,10 +10,10 @@ import pytest
 
 from planner.profile.model import GpuReadings, Profile
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows
 from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
+from tests.telemetry.reading import read_source
 
 Nvml = Callable[[Scenario], dict[str, str]]
 EVERY = ("--interval", "0.1s")

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import CRASHES, HANGS, Failure, Scenario
 from tests.gpucost.profiling.test_profile import GPUCOST, PATIENCE_S
+from tests.telemetry.reading import read_source
 
 UNKNOWN = 999
 JOB = """\

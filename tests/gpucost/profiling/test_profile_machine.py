@@ -15,10 +15,10 @@ import pytest
 
 from planner.diagnosis.diagnose import diagnose
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.conftest import ROOT
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100
 from tests.fake_nvml.scenario import Scenario
+from tests.telemetry.reading import read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

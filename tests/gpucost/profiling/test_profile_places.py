@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST, UNTIL_READ
+from tests.telemetry.reading import read_source
 from tests.waiting import CEILING_S
 
 # Nothing can be made there, not even by root.

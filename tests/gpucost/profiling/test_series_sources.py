@@ -22,7 +22,8 @@ from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.recording import GpuIdentity
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import read_telemetry
+from tests.telemetry.reading import read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from planner.models.copies import Scaling, windows
 from planner.models.document import to_text
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Profile, Statistics, Window
 from planner.profile.trials import Latency, Replicas, Serving
 from pricing.errors import InputError
 from templates.render import render_report
@@ -254,8 +254,8 @@ def test_a_week_is_a_week() -> None:
     [
         ({}, {}, 0),
         ({"replicas": Replicas(now=4, min=1)}, {}, 1),
-        ({"latency_ms": Latency(p99=20.0), "latency_slo_ms": 900.0}, {}, 1),
-        ({"latency_ms": Latency(p99=20.0), "latency_slo_ms": 400_000.0}, {}, 0),
+        ({"latency_ms": Latency(p99=20.0), "latency_slo_ms": 900.0}, {}, 0),
+        ({"replicas": None}, {}, 0),
         (
             {
                 "replicas": Replicas(now=4, min=0),
@@ -270,7 +270,7 @@ def test_a_week_is_a_week() -> None:
 def test_none_run_only_where_nobody_waits_too_long(
     fields: dict[str, Any], asked: dict[str, Any], fewest: int
 ) -> None:
-    """Hours without requests have no copy if a start keeps the target, or none is said to do."""
+    """Hours stated to have no request have no copy, also of a service of one, unless some must."""
     assert schedule(by_hour(OFFICE, **fields), **asked).fewest == fewest
 
 
@@ -447,6 +447,66 @@ def test_requests_that_wait_in_line_are_given_more_copies() -> None:
     assert job.now.usd.mid == 2 * job.baseline.cost
 
 
+LATE = {
+    "requests_per_s": 30.0,  # 0.7 / 30 = 23.3 ms of the GPU each
+    "latency_ms": Latency(p99=1610.0),  # 4.6 x 23.3 ms / (1 - 0.933)
+    "latency_slo_ms": 500.0,
+    "demand_by_hour": [8.0] * 12 + [100.0] * 6 + [120.0] * 6,
+    "window": Window(duration_s=86_400.0),
+}
+"""Three copies that take 40 requests a second each at the peak: 93 % of their GPUs."""
+
+
+@pytest.mark.parametrize(
+    ("fewest", "by_hour", "paid"),
+    [
+        (3, (3,) * 18 + (4,) * 6, (18 * 3 + 6 * 4 + 1) / 24),
+        (1, (1,) * 12 + (3,) * 6 + (4,) * 6, (12 + 6 * 3 + 6 * 4 + 3) / 24),
+    ],
+)
+def test_a_queue_over_its_target_gets_copies_before_dearer_gpus(
+    fewest: int, by_hour: tuple[int, ...], paid: float
+) -> None:
+    """At the peak three copies answer in 1.6 s, four in 4.6 x 23.3 / 0.3 = 358 of 500 ms.
+
+    Three do up to 33.7 requests a second each: 100 together, in 4.6 x 23.3 / 0.222 = 483 ms. An
+    H200 at four times the price is not the answer.
+    """
+    late = serving(busy=0.7, replicas=Replicas(now=3, min=fewest), **LATE)
+    big = sold("big", "8.00", gpu="H200")
+    (job,) = plan(late, offers=(TODAY, big)).jobs
+    best = job.choice
+    assert best is not None
+    assert best.offer == TODAY
+    assert best.scaling is not None
+    assert best.scaling.by_hour == by_hour
+    assert best.scaling.paid == pytest.approx(paid)
+    assert best.scaling.latency_ms == pytest.approx(483, rel=0.01)
+    assert best.actions == ("more-gpus",)
+    assert job.now is not None
+    assert "run 4 copies instead of 3" in job.now.what
+
+
+@pytest.mark.parametrize(("busy", "latency"), [(0.25, 320.0), (0.34, 399.0)])
+def test_copies_that_keep_the_target_are_enough_at_the_peak(busy: float, latency: float) -> None:
+    """Six that keep 400 ms at 240 requests a second, 71 % or 97 % busy, are no fewer than enough.
+
+    At night 10 requests a second are less than one copy took by day.
+    """
+    demand = [10.0] * 12 + [240.0] * 12
+    asked = {"requests_per_s": 14.0, "latency_ms": Latency(p99=latency), "latency_slo_ms": 400.0}
+    fields = asked | {"demand_by_hour": demand, "window": Window(duration_s=86_400.0)}
+    found = schedule(serving(6, busy=busy, **fields))
+    assert found.by_hour == (1,) * 12 + (6,) * 12
+
+
+def test_where_nothing_waits_in_line_copies_do_not_help() -> None:
+    """A request takes 4 s of the GPU: with a target of 3 s no number of copies keeps it."""
+    slow = {"requests_per_s": 0.2, "latency_ms": Latency(p99=5000.0), "latency_slo_ms": 3000.0}
+    (job,) = plan(serving(2, busy=0.8, **slow)).jobs
+    assert not [option for option in job.options if option.scaling]
+
+
 def test_where_the_gpu_takes_a_small_part_of_a_request_the_host_is_looked_at() -> None:
     """117 of 480 ms are the GPU's: no GPU, no smaller model and no term is the answer."""
     asked = {"requests_per_s": 3.0, "latency_ms": Latency(mean=480.0, p95=900.0)}
@@ -461,7 +521,7 @@ def test_where_the_gpu_takes_a_small_part_of_a_request_the_host_is_looked_at() -
 def test_a_target_that_a_step_here_keeps_for_less_needs_no_dearer_machine(
     busy: float, now: str
 ) -> None:
-    """Four copies at $2 keep it for $8 an hour; two B200 at $20 each keep it, too, and stay listed.
+    """Four copies at $2 keep it for $8 an hour; a B200 at $20 each keeps it, too, and stays listed.
 
     Where the host is what takes the time, no GPU is bought for it.
     """
@@ -472,7 +532,8 @@ def test_a_target_that_a_step_here_keeps_for_less_needs_no_dearer_machine(
     (job,) = job_plan.jobs
     assert job.now is not None
     assert job.now.what.startswith(now)
-    assert (job.recommended, job.options[0].offer.gpu) == ("o0", "B200-SXM")
+    assert job.choice is None or job.choice.offer == TODAY
+    assert job.options[-1].offer.gpu == "B200-SXM"
     screen = first_screen(to_plan(job_plan))
     assert [action.label for action in screen.actions] == ["Now"]
     assert "No option" not in " ".join(line.text for line in screen.lines)

@@ -16,11 +16,11 @@ from planner.plan.making import to_plan
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile, Window
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
 from templates.language.translate import use_language
 from templates.reports.first_screen import first_screen
 from templates.reports.job_screen import FirstScreen
 from tests.planner.factories import a_profile, codes, plan, running
+from tests.telemetry.reading import read_source
 
 EPOCH = 1782907200
 MINUTE_S = 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.profile.model import Profile
 from telemetry.profiling.window import by_gpu, durations, span_of, statistics, window_over
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from tests.telemetry.reading import read_source
 
 FRACTIONS = st.lists(st.integers(0, 100).map(lambda p: p / 100), min_size=1, max_size=40)
 ORDER = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
