@@ -13,6 +13,7 @@ less than the least found.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 from typing import get_args
 
 from planner.choice.candidate import Candidate
@@ -28,6 +29,7 @@ from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
 from pricing.catalog.offer import TERMS_H
+from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import whole_dollars
 
@@ -172,7 +174,7 @@ def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Ca
     trusted = [
         candidate
         for candidate in ranked
-        if _is_known(candidate)
+        if _is_known(candidate, context)
         and not (blind and (candidate.offer.gpu != gpu_now or candidate.actions))
         and not takes_too_long(candidate, context)
     ]
@@ -281,7 +283,7 @@ def _why_not_sure(gains: Weighing, context: JobContext, today: Decimal) -> str:
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost; None where today's machine costs no more."""
     candidates = [] if _is_blind(context) else ranked
-    sure = [candidate for candidate in candidates if _is_known(candidate)]
+    sure = [candidate for candidate in candidates if _is_known(candidate, context)]
     if not sure and context.baseline.must_change:
         sure = ranked  # something has to be taken, as in `_paying`
     cost = min((candidate.comparable for candidate in sure), default=None)
@@ -301,15 +303,26 @@ def _is_blind(context: JobContext) -> bool:
     return too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
 
 
-def _is_known(candidate: Candidate) -> bool:
+def _is_known(candidate: Candidate, context: JobContext) -> bool:
     """Return whether the bill is known.
 
-    Not with an undated price, a speed beyond the fit, what only the seller can complete, or spot
-    whose interruptions are unknown.
+    Not with an undated price, a speed beyond the fit of a GPU that may be slower, what only the
+    seller can complete, or spot whose interruptions are unknown.
     """
     if candidate.offer.purchase == "spot" and candidate.interruptions is None:
         return False
-    return candidate.offer.dated and not candidate.speed.weak
+    weak = candidate.speed.weak and not _is_no_slower(candidate, context)
+    return candidate.offer.dated and not weak
+
+
+def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
+    """Return whether as many GPUs with more of everything run it, at least as fast by the law."""
+    size, today, gpu = candidate.size, context.gpu, gpus()[candidate.offer.gpu]
+    peaks = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
+    pairs = zip(peaks(today), peaks(gpu), strict=True)
+    has_more = ((more or 0) >= (peak or 0) for peak, more in pairs)
+    is_sure = candidate.speed.low >= 1.0 and unproven(size, context) is None
+    return is_sure and size.used >= context.profile.gpu_count and all(has_more)
 
 
 def _shortlist(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile, Provenance, Source, Statistics, Step, Window, Work
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
+from pricing.hardware import gpus
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 
@@ -96,7 +98,12 @@ def test_the_recommended_never_costs_more_than_today(
     assert planned.choice.usd_range.high < today
     assert planned.choice.usd_range.low <= planned.choice.cost <= planned.choice.usd_range.high
     assert planned.choice.offer.dated
-    assert not planned.choice.speed.weak
+    now, then = gpus()[planned.baseline.offer.gpu], gpus()[planned.choice.offer.gpu]  # type: ignore[union-attr]
+    has_more = all((f(then) or 0) >= (f(now) or 0) for f in PEAKS)
+    assert not planned.choice.speed.weak or (has_more and planned.choice.speed.low >= 1)
+
+
+PEAKS = tuple(map(attrgetter, ("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")))
 
 
 def net(option: Option) -> Decimal:
@@ -274,6 +281,29 @@ def test_a_limit_that_today_breaks_is_kept_even_where_that_is_dearer() -> None:
     assert [broken.reason for broken in planned.baseline.broken] == ["latency"]
     assert planned.choice is not None
     assert planned.choice.offer == faster
+
+
+@pytest.mark.parametrize(
+    ("gpu", "memory", "taken"),
+    [
+        ("A10G", 24, True),  # 31 TFLOPS in single precision for 4.1, 600 GB/s for 240
+        ("A16", 16, False),  # of its four GPUs each 4.3 TFLOPS, but 200 GB/s
+    ],
+)
+def test_more_of_everything_needs_no_law_that_was_fitted_there(
+    gpu: str, memory: int, *, taken: bool
+) -> None:
+    """From a chip outside of the fit a job moves to one that beats it in every figure."""
+    old = sold("today", "2.00", "K80", gpu_memory_gib=12)
+    new = sold("new", "0.50", gpu, gpu_memory_gib=memory)
+    profile = a_profile(
+        {"util.kernel_time": 0.95, "mem.used_gib": 6.0}, gpu="K80", precision="fp32"
+    )
+    (planned,) = plan(running(profile, old), offers=(old, new)).jobs
+    assert bool(planned.choice) == taken
+    if planned.choice:
+        assert planned.choice.speed.weak
+        assert planned.choice.usd_range.high < (planned.baseline.cost or 0)
 
 
 def _out_of_memory(**fields: Any) -> JobDraft:
