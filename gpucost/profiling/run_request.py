@@ -25,6 +25,7 @@ from gpucost.profiling.profile_target import target_problems
 from planner.documents.launcher import Surroundings
 from pricing.errors import InputError
 from telemetry.measure.host import ControlGroup, ram_gib
+from telemetry.measure.processes import kernel_text
 from telemetry.probe import APPLY, child_environment, events_folder
 
 if TYPE_CHECKING:
@@ -142,14 +143,14 @@ def surroundings() -> Surroundings:
     return Surroundings(
         exists=os.path.exists,
         installed=lambda name: shutil.which(name) is not None,
-        text_of=lambda path: _kernel_text(Path(path)),
+        text_of=lambda path: kernel_text(Path(path)) or None,
         gpus=None if gpus is None else len(gpus),
         gpu_node=_node(gpus[0]) if gpus and _several_nodes() else None,
     )
 
 
 def _node(bus: str) -> int | None:
-    text = (_kernel_text(_PCI / bus.lower() / "numa_node") or "").strip()
+    text = kernel_text(_PCI / bus.lower() / "numa_node")
     return int(text) if text.isdecimal() else None
 
 
@@ -161,13 +162,6 @@ def _several_nodes() -> bool:
 def _listed(folder: Path) -> list[str] | None:
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
-    except OSError:
-        return None
-
-
-def _kernel_text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 

@@ -50,6 +50,8 @@ _CHANNELS_LAST_SERVING: Range = (0.93, 1.07, 1.30)
 _FILL_MEMORY, _MOST_GROWTH = 0.9, 8.0
 _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 _ACCUMULATED = 4
+# Of what sharded parameters send: two all-gathers and a reduce-scatter of one size.
+_REDUCED = 1.0 / 3.0
 # Of language models: one stream of tokens (llama.cpp, 4 bits); full servers (GPUStack's lab, five
 # runs) with FP8 arithmetic and without. The high ends are those of small batches between the two.
 _FEW_STREAMS = 4
@@ -217,7 +219,9 @@ def _requests(signals: Signals) -> Range | None:
 def _accumulate(signals: Signals) -> Range | None:
     if number(signals, COMMUNICATION) is None:
         return None
-    return (1.0, float(_ACCUMULATED) / 2.0, float(_ACCUMULATED))
+    part = _REDUCED if signals["job.parallelism"] == "fsdp" else 1.0
+    mid, high = (1.0 / (1.0 - part + part / n) for n in (_ACCUMULATED / 2.0, _ACCUMULATED))
+    return (1.0, mid, high)
 
 
 def _faster_network(signals: Signals) -> Range | None:

@@ -26,10 +26,7 @@ def loader_rate(cores: float, power: float | None = None) -> float:
     """Return the relative throughput of so many cores a GPU; `power` None = as shipped."""
     above = loader_power() if power is None else power
     cores = min(cores, _MOST_CORES)
-    if cores <= _KNEE_CORES:
-        return cores
-    rate: float = _KNEE_CORES * (cores / _KNEE_CORES) ** above
-    return rate
+    return float(min(cores, _KNEE_CORES) * max(1.0, cores / _KNEE_CORES) ** above)
 
 
 def loader_power() -> float:

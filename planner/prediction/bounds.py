@@ -50,14 +50,6 @@ def relaxed_by(actions: Iterable[Action]) -> RelaxedBounds:
     )
 
 
-class _Communicating(NamedTuple):
-    """A step, the same without its communication, and the share that it takes."""
-
-    step_s: float
-    rest_s: float
-    share: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a profile forbids: all that the bounds of its predictions start from.
@@ -71,7 +63,7 @@ class Limits:
         share: of the peak rate that the parameters need; None = unknown.
         loads: share of the time that memory and video engines were busy, by what `Gpu` calls
             their rate or number; without what was not measured.
-        communicating: what communication took of a step; None = not measured.
+        communicating: share of a step that communication took; None = not measured.
         cores: of the host that the job keeps busy; None = not measured.
         doubts: what cannot be true of the measurement.
     """
@@ -83,7 +75,7 @@ class Limits:
     precision: str
     share: float | None
     loads: Mapping[str, float]
-    communicating: _Communicating | None
+    communicating: float | None
     cores: float | None
     doubts: tuple[str, ...]
 
@@ -110,13 +102,12 @@ def limits_of(profile: Profile) -> Limits:
     )
 
 
-def _communicating(profile: Profile) -> _Communicating | None:
+def _communicating(profile: Profile) -> float | None:
     step = profile.step
     if step is None or not step.mean_s or step.comm_s is None or profile.gpu_count == 1:
         return None
-    computing_s = step.mean_s - step.comm_s
     share = step.comm_s / step.mean_s
-    return _Communicating(step.mean_s, computing_s, share) if computing_s > 0.0 else None
+    return share if share < 1.0 else None
 
 
 def bounded(
@@ -160,31 +151,23 @@ def _upper_bounds(
         if limit < high:
             used, cores = limits.cores, target.cpu_cores
             yield exactly(limit, Message("speed.host-cores", busy=used, cores=cores))
-    yield from _of_gpus(limits, target, relaxed)
-
-
-def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator[Estimate]:
-    """Yield what the GPUs alone forbid, whatever host and links they have."""
     if limits.share and not relaxed.arithmetic:
         yield _arithmetic(limits.share, limits, target)
     if not relaxed.of_gpus:
-        yield from _fewer(limits, target)
+        if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
+            basis = Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count)
+            yield exactly(1.0, basis)
         yield from _parts_full(limits, target)
 
 
-def _communication(ratio: float, now: _Communicating, solo: tuple[Estimate, ...]) -> Estimate:
-    limit = min(ratio * now.step_s / now.rest_s, _NO_BOUND)
+def _communication(ratio: float, share: float, solo: tuple[Estimate, ...]) -> Estimate:
+    limit = min(ratio / (1.0 - share), _NO_BOUND)
     return Estimate(
         low=limit * max(gain.low for gain in solo),
         mid=limit * max(gain.mid for gain in solo),
         high=limit * max(gain.high for gain in solo),
-        basis=Message("speed.no-communication", share=now.share),
+        basis=Message("speed.no-communication", share=share),
     )
-
-
-def _fewer(limits: Limits, target: Layout) -> Iterator[Estimate]:
-    if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
-        yield exactly(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
 
 
 def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:

@@ -99,11 +99,7 @@ def _video(slot: str) -> Callable[[Profile], bool]:
 
 
 def _count(field: str) -> Callable[[Gpu], bool | None]:
-    def has(gpu: Gpu) -> bool | None:
-        engines: int | None = getattr(gpu, field)
-        return None if engines is None else engines > 0
-
-    return has
+    return lambda gpu: None if getattr(gpu, field) is None else getattr(gpu, field) > 0
 
 
 def _rate(gpu: Gpu) -> str:

@@ -63,7 +63,7 @@ class Split:
         return bool(self.input or self.host)
 
 
-_PART_OF = {"data-loading": "input", "host-to-device": "input", "host-bound": "host"}
+_PARTS = {"input": ("data-loading", "host-to-device"), "host": ("host-bound", "start-up")}
 
 
 def split_time(findings: Iterable[Finding]) -> Split:
@@ -75,7 +75,7 @@ def split_time(findings: Iterable[Finding]) -> Split:
     at_work = 1.0 - sum(f.waste_fraction or 0.0 for f in findings if f.code == LEFT_ON)
     shares = {"input": 0.0, "host": 0.0}
     for finding in findings:
-        part = _PART_OF.get(finding.code)
+        part = next((part for part, codes in _PARTS.items() if finding.code in codes), None)
         if part and finding.confidence != "possible" and finding.waste_fraction:
             shares[part] += finding.waste_fraction / at_work
     kernels = max(0.0, 1.0 - shares["input"] - shares["host"])

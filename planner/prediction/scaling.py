@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from planner.models.coefficients import coefficients, memoize
 from planner.models.communication import (
     BY_SPEED,
@@ -226,13 +228,9 @@ def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float
     ):
         return speed
     limit = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
-    return Estimate(
-        low=min(speed.low, limit.low),
-        mid=min(speed.mid, limit.mid),
-        high=min(speed.high, limit.high),
-        basis=speed.basis,
-        weak=speed.weak,
-    )
+    pairs = ((getattr(speed, end), getattr(limit, end)) for end in ("low", "mid", "high"))
+    low, mid, high = (min(pair) for pair in pairs)
+    return structs.replace(speed, low=low, mid=mid, high=high)
 
 
 def _between_filled(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:

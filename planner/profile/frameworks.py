@@ -29,6 +29,8 @@ def _plain(text: str | None) -> str:
     return re.sub(r"[\s_\-/]+", " ", (text or "").strip().lower())
 
 
+# Lines of a program in which environments step: Gymnasium, PettingZoo, Isaac, MuJoCo, PyBullet.
+_PLAYING = re.compile(r"\benvs?[._]step|vec_?env|mj_step|stepsimulation|sim\.step", re.IGNORECASE)
 _SAMPLING = re.compile(r"sample_neighbo|neighbou?r_?(load|sampl)", re.IGNORECASE)
 _BY_LENGTH = sorted(
     ((name, kind) for kind, names in WORDS["families"].items() for name in names),
@@ -43,13 +45,16 @@ def family(
 
     The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs. Work
     that is counted in steps of environments or in episodes is reinforcement learning;
-    a loop of PyTorch that was seen to wait for a sampler of neighbours learns from a graph.
+    so is a loop that waits for an environment's step; a loop of PyTorch that was seen to wait for a
+    sampler of neighbours learns from a graph.
     """
     text = f" {_plain(framework)} "
     named = next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
     stated = named if text.strip() else None
-    plays = stated in (None, *LEARNING) and set(_plain(unit).split()) & set(WORDS["played"])
-    samples = stated in {None, "pytorch"} and any(_SAMPLING.search(line) for line in places)
+    lines = tuple(places)
+    plays = set(_plain(unit).split()) & set(WORDS["played"]) or any(map(_PLAYING.search, lines))
+    plays = plays and stated in (None, *LEARNING)
+    samples = stated in {None, "pytorch"} and any(map(_SAMPLING.search, lines))
     return "reinforcement" if plays else "graphs" if samples else stated
 
 

@@ -151,8 +151,15 @@ def evaluation_idle(profile: Profile) -> float | None:
 def started(profile: Profile) -> float | None:
     """Return the share of the recording before the first step; None where nothing stepped."""
     stepped = profile.step is not None and (profile.step.count or 0) > 1
+    stepped = stepped or any(phase.kind == "steady" for phase in profile.phases)
     shares = [phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "start-up"]
     return sum(shares) if stepped and shares else None
+
+
+def preparing(profile: Profile) -> float | None:
+    """Return the share of the recording in which data is prepared and the GPU waits meanwhile."""
+    read = [p for p in profile.phases if p.kind == "data-preparation" and p.kernel_time is not None]
+    return sum((p.time_fraction or 0.0) * (1.0 - (p.kernel_time or 0.0)) for p in read) or None
 
 
 def starts(profile: Profile) -> float | None:
@@ -318,6 +325,7 @@ SIGNALS: dict[str, Signal] = {
             "evaluation.busy": evaluation_busy,
             "evaluation.idle": evaluation_idle,
             "start-up.share": started,
+            "preparation.idle": preparing,
             "start-up.count": starts,
             "step.early_share": early_share,
             "stalls.share": stalled,

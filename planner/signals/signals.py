@@ -6,13 +6,14 @@ A signal that was not measured is None, and no test on it can hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib, named_gpu, slice_named
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
-from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S
+from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S, USABLE
 from pricing import hardware
 from pricing.message import Message
 
@@ -107,6 +108,22 @@ def _weights_of_part(profile: Profile) -> float | None:
     """Return the same where a split model leaves each GPU its part."""
     parts = profile.gpu_count if profile.job.splits_the_model else 1
     return _share(_weights_of_gpu(profile), float(parts))
+
+
+def _gradients_of_room(profile: Profile) -> float | None:
+    """Return what gradients that are not sharded take, over the memory that is left for them."""
+    job, used, room = profile.job, profile.peak("mem.used_gib"), memory_room_gib(profile)
+    if job.parallelism != "fsdp" or job.parameters is None or used is None or room is None:
+        return None
+    gib = job.parameters * _BYTES_A_WEIGHT.get(job.precision or "", 2.0) / 2.0**30
+    return gib / max(_RUNTIME_GIB / 100.0, USABLE * room - used)
+
+
+def _loader_filled(profile: Profile) -> float | None:
+    """Return the loader's workers over the most that its cores are good for."""
+    workers = profile.step.loader_workers if profile.step else None
+    good = max(1.0, min(MOST_WORKERS, (_cores_per_gpu(profile) or 0.0) - 1.0))
+    return None if workers is None or profile.hardware.cpu_cores is None else workers / good
 
 
 def _step(part: str) -> Callable[[Profile], float | None]:
@@ -389,6 +406,8 @@ SIGNALS: dict[str, Signal] = {
             "network.of_offered": lambda _: None,
             "data.of_scratch": lambda _: None,
             "weights.of_gpu": _weights_of_gpu,
+            "gradients.of_room": _gradients_of_room,
+            "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
             "job.kind": lambda p: p.job.kind,
             "job.precision": lambda p: p.job.precision,

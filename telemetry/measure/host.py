@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from telemetry.measure.capture_file import Pace
-from telemetry.measure.processes import ProcessTree
+from telemetry.measure.processes import ProcessTree, kernel_text
 from telemetry.readers.units import GIB, MIB
 
 _IDLE = ("idle", "iowait")
@@ -121,7 +121,7 @@ class ControlGroup:
             if group.version == 2  # noqa: PLR2004 - of control groups
             else ("cpuset.effective_cpus", "cpuset.cpus")
         )
-        lists = (_text(folder / name) for folder in group.folders for name in names)
+        lists = (kernel_text(folder / name) for folder in group.folders for name in names)
         return next((_cpu_list(text) for text in lists if text.strip()), None)
 
     @property
@@ -181,8 +181,8 @@ class ControlGroup:
 
 def _places(pid: int | str, proc: Path) -> Iterator[tuple[str, _Place]]:
     """Yield controller and place; version 2 has all controllers that version 1 does not have."""
-    paths = dict(_paths(_text(proc / str(pid) / "cgroup")))
-    mounts = list(_mounts(_text(proc / "self" / "mountinfo")))
+    paths = dict(_paths(kernel_text(proc / str(pid) / "cgroup")))
+    mounts = list(_mounts(kernel_text(proc / "self" / "mountinfo")))
     for version in (2, 1):
         for mounted, root, point, controllers in mounts:
             if mounted != version:
@@ -229,7 +229,7 @@ def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
 
 
 def _quota_v2(folder: Path) -> float | None:
-    fields = _text(folder / "cpu.max").split()
+    fields = kernel_text(folder / "cpu.max").split()
     limited = len(fields) == 2 and all(word.isdecimal() for word in fields)  # noqa: PLR2004
     return int(fields[0]) / int(fields[1]) if limited and int(fields[1]) else None
 
@@ -262,23 +262,16 @@ def _cpu_list(text: str) -> frozenset[int] | None:
 
 
 def _number(path: Path) -> float | None:
-    text = _text(path).strip()
+    text = kernel_text(path)
     return float(text) if text.isdecimal() else None
 
 
 def _keyed(path: Path, key: str) -> float | None:
-    for line in _text(path).splitlines():
+    for line in kernel_text(path).splitlines():
         name, _, text = line.partition(" ")
         if name == key and text.strip().isdecimal():
             return float(text)
     return None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 EVERY_S = 1.0

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from telemetry.measure.processes import in_container
+from telemetry.measure.processes import in_container, kernel_text
 
 TIMEOUT_S = 0.05
 _DMI = Path("/sys/class/dmi/id")
@@ -151,7 +151,7 @@ def _is(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> bool:
     names = cloud.get("environment", {})
     if "machine" in names and environ.get(names["machine"]):
         return True
-    return any(_matches(rule, _text(dmi / rule["file"])) for rule in cloud.get("dmi", ()))
+    return any(_matches(rule, kernel_text(dmi / rule["file"])) for rule in cloud.get("dmi", ()))
 
 
 def _local_facts(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _local_facts(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[s
     files = {
         name: text
         for name, rule in cloud.get("local", {}).items()
-        if _matches(rule, text := _text(dmi / rule["file"]))
+        if _matches(rule, text := kernel_text(dmi / rule["file"]))
     }
     return {name: text for name, text in {**variables, **files}.items() if _SOUND.fullmatch(text)}
 
@@ -180,21 +180,14 @@ def _name_of_machine(environ: Mapping[str, str]) -> str | None:
     if node is not None:
         return _digest("host", node)
     if in_container():
-        boot = _text(_BOOT_ID)
+        boot = kernel_text(_BOOT_ID)
         return _digest("boot", boot) if boot else None
-    own = _text(_MACHINE_ID)
+    own = kernel_text(_MACHINE_ID)
     return _digest("machine", f"gpucost {own}") if own else _digest("host", socket.gethostname())
 
 
 def _digest(kind: str, name: str) -> str:
     return f"{kind}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 # Variables that processes of one launch share, and no others: Slurm, torchrun, Open MPI, MPICH.

@@ -167,6 +167,14 @@ class ProcessTable:
             return None
 
 
+def kernel_text(path: Path) -> str:
+    """Return what the kernel says in a file, without blanks around it; "" where it is not there."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
 _MOST_STEPS = 64  # from a process to its ancestor, in case numbers go round in a circle
 # A tick of the scheduler's clock, more than what rounding takes from a sum of few processes.
 _ROUNDING_S = 0.05

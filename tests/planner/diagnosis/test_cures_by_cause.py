@@ -1,0 +1,153 @@
+"""What a cure cannot mend it is not named for: exchange, simulators, full loaders, start-up.
+
+Every figure here was worked out by hand before the product was run.
+"""
+
+from typing import Any
+
+import pytest
+
+from planner.actions import action
+from planner.diagnosis.diagnose import diagnose
+from planner.prediction.predict import predict, split_time
+from planner.profile.model import Phase, Profile, Statistics, Wait
+from planner.signals.signals import read_signals
+from tests.planner.factories import a_profile
+
+AT_WORK = {"util.kernel_time": 0.97, "util.sm_active": 0.4}
+EXCHANGE = {"mean_s": 2.0, "compute_s": 1.0, "comm_s": 0.9, "gpu_count": 8, "interconnect": "pcie"}
+
+
+def called_for(profile: Profile) -> set[str]:
+    """The codes of all actions that the findings call for."""
+    return {code for finding in diagnose(profile) for code in finding.actions}
+
+
+def exchanging(parallelism: str, parameters: float, held_gib: float, **fields: Any) -> Profile:
+    """Eight A100 of 80 GB that exchange for 45 % of every step."""
+    held = AT_WORK | {"mem.used_gib": Statistics(max=held_gib)}
+    sizes = {"parallelism": parallelism, "parameters": parameters}
+    return a_profile(held, precision="bf16", **EXCHANGE | sizes | fields)
+
+
+@pytest.mark.parametrize("parallelism", ["expert", "tensor"])
+def test_accumulation_removes_no_exchange_within_a_micro_batch(parallelism: str) -> None:
+    """Tokens go to their experts, and halves of layers are added up, in every micro-batch."""
+    codes = called_for(exchanging(parallelism, 7e9, 40.0))
+    assert "gradient-accumulation" not in codes
+    assert ("experts-in-machine" in codes) == (parallelism == "expert")
+
+
+def test_accumulation_saves_a_third_of_what_shards_exchange() -> None:
+    """Two all-gathers stay for each micro-batch; of four reduce-scatters one is left.
+
+    2/3 + 1/3 / 4 of the exchange is 0.75; of 46 % of the busy time that is 1.13x, not 1.5x.
+    """
+    profile = exchanging("fsdp", 1e9, 40.0)
+    codes = called_for(profile)
+    assert {"gradient-accumulation", "hybrid-sharding"} <= codes
+    effect = action("gradient-accumulation", read_signals(profile)).effect
+    assert effect == pytest.approx((1.0, 1.2, 4.0 / 3.0))
+    replicas = exchanging("ddp", 1e9, 40.0)
+    assert "hybrid-sharding" not in called_for(replicas)
+    effect = action("gradient-accumulation", read_signals(replicas)).effect
+    assert effect == pytest.approx((1.0, 2.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "held_gib", "fits"), [(7e9, 70.0, False), (7e9, 60.0, True)]
+)
+def test_accumulation_needs_room_for_whole_gradients(
+    parameters: float, held_gib: float, *, fits: bool
+) -> None:
+    """Gradients of 7e9 in bf16 are 13.0 GiB; 0.95 x 79.6 GiB leave 5.6 over 70, 15.6 over 60."""
+    codes = called_for(exchanging("fsdp", parameters, held_gib))
+    assert ("gradient-accumulation" in codes) == fits
+
+
+def simulating(**fields: Any) -> Profile:
+    """A policy whose simulator fills eight cores, in a program that says PyTorch only."""
+    wait = Wait(place="env_step (sim.py:9)", doing="host", phase="steady", time_fraction=0.8)
+    return a_profile(
+        {"util.kernel_time": 0.12},
+        host={"cpu_util": 0.99},
+        cpu_cores=8,
+        framework="pytorch",
+        unit="sample",
+        mean_s=0.45,
+        data_wait_s=0.36,
+        waits=(wait,),
+        **fields,
+    )
+
+
+def test_a_simulator_on_full_cores_is_no_input_to_prepare() -> None:
+    """Its steps follow from what the policy did: more cores or a GPU's, nothing beforehand."""
+    first = diagnose(simulating())[0]
+    assert first.code == "data-loading"
+    assert "simulator" in str(first.cause)
+    assert first.actions == ("gpu-environments",)
+
+
+@pytest.mark.parametrize(("workers", "named"), [(16, False), (4, True), (None, True)])
+def test_no_more_workers_where_the_cores_are_good_for_none(
+    workers: int | None, *, named: bool
+) -> None:
+    """Sixteen are the most that any loader gained by; thirty cores are good for those."""
+    profile = a_profile(
+        {"util.kernel_time": 0.4},
+        host={"cpu_util": 0.12, "net_rx_mib_s": 117.0},
+        cpu_cores=30,
+        framework="pytorch",
+        unit="image",
+        mean_s=0.36,
+        data_wait_s=0.2,
+        loader_workers=workers,
+    )
+    assert ("dataloader-workers" in called_for(profile)) == named
+    assert "local-cache" in called_for(profile)
+
+
+def phased(*phases: tuple[str, float, float], **fields: Any) -> Profile:
+    """A job with phases: kind, share of the recording, kernel time."""
+    read = tuple(
+        Phase(kind=k, total_s=share * 3600.0, time_fraction=share, kernel_time=busy, count=40)
+        for k, share, busy in phases
+    )
+    busy = sum(share * busy for _, share, busy in phases)
+    return a_profile({"util.kernel_time": busy}, phases=read, **fields)
+
+
+def test_runs_that_start_again_waste_their_start() -> None:
+    """40 starts take 35 % of a recording: that is wasted, whether steps were counted or not."""
+    profile = phased(("start-up", 0.35, 0.0), ("steady", 0.65, 0.9), kind="inference_offline")
+    first = diagnose(profile)[0]
+    assert (first.code, first.waste_fraction) == ("start-up", 0.35)
+    assert first.actions == ("keep-caches", "longer-runs")
+
+
+def test_preparing_data_on_a_held_gpu_is_waste_with_a_cure() -> None:
+    """55 % at a GPU of 0; what else waits shares what is left of the idle time."""
+    profile = phased(
+        ("data-preparation", 0.55, 0.0),
+        ("steady", 0.45, 0.8),
+        host={"cpu_util": 0.6},
+        framework="xgboost",
+    )
+    first = diagnose(profile)[0]
+    assert (first.code, first.waste_fraction) == ("start-up", 0.55)
+    assert first.actions[0] == "prepare-before"
+    assert sum(f.waste_fraction or 0.0 for f in diagnose(profile)) <= 0.64 + 1e-9
+
+
+def test_a_faster_gpu_shortens_no_preparation() -> None:
+    """Of 55 % without a kernel at most 1 / 0.55 = 1.82x is left to an infinitely fast GPU."""
+    profile = phased(
+        ("data-preparation", 0.55, 0.0),
+        ("steady", 0.45, 0.8),
+        gpu="V100-16GB",
+        framework="xgboost",
+        precision="fp32",
+    )
+    assert split_time(diagnose(profile)).host == pytest.approx(0.55)
+    assert predict(profile, gpu="B200-SXM").high < 1.82
