@@ -15,7 +15,7 @@ from planner.models.coefficients import coefficients, fitted_as
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict_from, split_time
+from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
@@ -57,12 +57,13 @@ class Probed:
     def blind(self) -> Estimate:
         """The same without the probe."""
         job, _, target = self.asked
-        return predict_from(job, (), target, (), split_time(diagnose(job)))
+        return Predictions(profile=job, parts=split_time(diagnose(job))).speed(target)
 
     def predict(self) -> Estimate:
         """Return the speed predicted by the coefficients of the moment."""
         job, probe, target = self.asked
-        return predict_from(job, (probe,), target, (), split_time(diagnose(job)))
+        parts = split_time(diagnose(job))
+        return Predictions(profile=job, parts=parts, probes=(probe,)).speed(target)
 
 
 def _profile(gpu: str, placement: str, batch: int, step_s: float) -> Profile:

@@ -17,7 +17,7 @@ from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import WorkClass
 from planner.prediction.layout import Layout
-from planner.prediction.predict import Split, predict_from, split_time
+from planner.prediction.predict import Predictions, Split, split_time
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 from research import class_fits
@@ -61,7 +61,7 @@ def answers(some: Iterable[Case], **tables: Mapping[str, Any]) -> list[Predicted
             if key not in known:
                 target = Layout(gpu=gpus()[case.target], gpu_count=hardware.gpu_count or 1)
                 parts = _parts(job, hardware, work)
-                known[key] = predict_from(case.profile, (), target, (), parts)
+                known[key] = Predictions(profile=case.profile, parts=parts).speed(target)
             found.append(Predicted(case, known[key]))
     return found
 

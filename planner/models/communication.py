@@ -88,7 +88,8 @@ def interpolate(knots: Knots, message_bytes: float) -> float:
     return time
 
 
-_FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
+BRIDGES = "nvlink-bridge"
+_FAST_LINKS = ("nvlink", "xgmi", BRIDGES)
 # GeForce boards from the 20 series on have no peer-to-peer access over PCIe.
 _NO_PEERS = re.compile(r"RTX-[2345]0\d\d(Ti)?")
 # A slower link loses no less; where PCIe boxes did better than NVLink ones, other parts did it.

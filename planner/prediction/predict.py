@@ -50,12 +50,14 @@ class Split:
     Attributes:
         kernels: the GPU works.
         input: it waits for data (only where proved).
-        host: it waits for launches or serial code (only where proved).
+        host: it waits for launches, serial code or a start (only where proved).
+        steps: what steps take of it, the rest being starts and what is done before.
     """
 
     kernels: float
     input: float = 0.0
     host: float = 0.0
+    steps: float = 1.0
 
     @property
     def is_explained(self) -> bool:
@@ -63,7 +65,7 @@ class Split:
         return bool(self.input or self.host)
 
 
-_PARTS = {"input": ("data-loading", "host-to-device"), "host": ("host-bound", "start-up")}
+_PART_OF = {"data-loading": "input", "host-to-device": "input", "host-bound": "host"}
 
 
 def split_time(findings: Iterable[Finding]) -> Split:
@@ -73,13 +75,14 @@ def split_time(findings: Iterable[Finding]) -> Split:
     """
     findings = tuple(findings)
     at_work = 1.0 - sum(f.waste_fraction or 0.0 for f in findings if f.code == LEFT_ON)
-    shares = {"input": 0.0, "host": 0.0}
+    shares = {"input": 0.0, "host": 0.0, "start-up": 0.0}
     for finding in findings:
-        part = next((part for part, codes in _PARTS.items() if finding.code in codes), None)
-        if part and finding.confidence != "possible" and finding.waste_fraction:
+        part = _PART_OF.get(finding.code, finding.code)
+        if part in shares and finding.confidence != "possible" and finding.waste_fraction:
             shares[part] += finding.waste_fraction / at_work
-    kernels = max(0.0, 1.0 - shares["input"] - shares["host"])
-    return Split(kernels=kernels, input=shares["input"], host=shares["host"])
+    kernels, start = max(0.0, 1.0 - sum(shares.values())), shares["start-up"]
+    host, steps = shares["host"] + start, max(kernels, 1.0 - start)
+    return Split(kernels=kernels, input=shares["input"], host=host, steps=steps)
 
 
 class Gains(NamedTuple):
@@ -241,21 +244,8 @@ def predict(
     codes = tuple(actions)
     signals = read_signals(profile) if codes else {}
     chosen = tuple(action(code, signals) for code in codes)
-    return predict_from(profile, past_probes, target, chosen, split_time(diagnose(profile)))
-
-
-def predict_from(  # noqa: PLR0913 - what a prediction starts from
-    profile: Profile,
-    probes: tuple[Profile, ...],
-    target: Layout,
-    actions: tuple[Action, ...],
-    parts: Split,
-    *,
-    record: TrackRecord | None = None,
-) -> Estimate:
-    """Return the speed-up on a target with actions applied; see `Predictions.speed`."""
-    predictions = Predictions(profile=profile, parts=parts, probes=probes, record=record)
-    return predictions.speed(target, actions)
+    parts = split_time(diagnose(profile))
+    return Predictions(profile=profile, parts=parts, probes=past_probes).speed(target, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +308,7 @@ class Predictions:
 
     @cached_property
     def _start(self) -> tuple[Layout, ProfiledStep]:
-        step = profiled_step(self.profile, self.parts.kernels)
+        step = profiled_step(self.profile, self.parts.kernels / (self.parts.steps or 1.0))
         if not self.timed:
             step = replace(step, step_s=None, compute_s=None)
         return layout_of(self.profile), step

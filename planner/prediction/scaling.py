@@ -22,6 +22,7 @@ from msgspec import structs
 
 from planner.models.coefficients import coefficients, memoize
 from planner.models.communication import (
+    BRIDGES,
     BY_SPEED,
     NETWORK_REACHED,
     NOTHING,
@@ -141,6 +142,7 @@ Law = Callable[[WorkingGpus], Overhead]
 """The overhead of some of the GPUs of a layout."""
 
 
+_PAIR = 2  # GPUs that a bridge joins
 _ONE_FOR_ONE = exactly(1.0, "")  # sends nothing, whatever links its machine has
 
 
@@ -162,6 +164,9 @@ def speed_up(
         return _ONE_FOR_ONE
     if faster == 1.0 and _linked(before) == _linked(after):
         return exactly(1.0, _measured_basis(before, after))  # with all of the GPUs that it had
+    if after.interconnect == BRIDGES != before.interconnect and after.whole.inside > _PAIR:
+        links = (replace(after, interconnect=link) for link in ("pcie", "nvlink"))
+        return _in_pairs(*(speed_up(before, layout, step, faster=faster) for layout in links))
     if not _is_blind(before, after):
         return _same_links(before, after, step, faster)
     mid, *bounds = (
@@ -169,6 +174,22 @@ def speed_up(
         for gbps in _NETWORKS_GBPS
     )
     return mid.spanning(bounds, Message("scaling.network-unknown"))
+
+
+def _in_pairs(slow: Estimate, fast: Estimate) -> Estimate:
+    """Return the gain where bridges join pairs, and more GPUs: what they exchange crosses PCIe.
+
+    At best all that partners exchange leaves the PCIe links, half of it; the middle is half of
+    that, our estimate.
+
+    Args:
+        slow: the gain over PCIe.
+        fast: that over NVLink between all.
+    """
+    mid = 1.0 / (0.75 / slow.mid + 0.25 / fast.mid)
+    high = max(mid, 1.0 / (0.5 / slow.high + 0.5 / fast.high))
+    basis = join((slow.basis, Message("scaling.pairs")))
+    return Estimate(low=min(slow.low, mid), mid=mid, high=high, basis=basis, weak=slow.weak)
 
 
 def _linked(layout: Layout) -> tuple[object, ...]:
@@ -257,11 +278,8 @@ def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: flo
     ratio = after.gpu_count / before.gpu_count
     mid = ratio * (1.0 + start.mid) / (1.0 + end.mid)
     # The same job scales alike before and after, so only the difference of the two is uncertain.
-    ends = [
-        ratio * (1.0 + start.bad) / (1.0 + end.bad),
-        ratio * (1.0 + start.good) / (1.0 + end.good),
-        mid,
-    ]
+    worst, best = ((1.0 + start.bad) / (1.0 + end.bad), (1.0 + start.good) / (1.0 + end.good))
+    ends = [ratio * worst, ratio * best, mid]
     if 1 not in (before.gpu_count, after.gpu_count):
         changes = list(zip(_slowness(before), _slowness(after), strict=True))
         if any(after_value > before_value for before_value, after_value in changes):

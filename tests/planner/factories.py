@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from planner.actions import Action
 from planner.choice.baseline import Baseline
 from planner.choice.context import JobContext
 from planner.choice.requirements import Requirements
@@ -13,6 +14,8 @@ from planner.models.estimate import Estimate
 from planner.pipeline import assess, draft_plan
 from planner.plan.draft import PlanDraft
 from planner.prediction.kernels import kernels_on, read_kernels
+from planner.prediction.layout import Layout
+from planner.prediction.predict import Predictions, Split
 from planner.profile.model import (
     GpuReadings,
     Hardware,
@@ -41,6 +44,17 @@ QUIET: dict[str, Reading] = {"util.kernel_time": 0.6, "mem.used_gib": Statistics
 def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> Estimate:
     """How much faster one GPU, or such a slice of it, runs a profile's kernels."""
     return kernels_on(read_kernels(profile), target, piece)
+
+
+def predict_from(
+    profile: Profile,
+    probes: tuple[Profile, ...],
+    target: Layout,
+    actions: tuple[Action, ...],
+    parts: Split,
+) -> Estimate:
+    """The speed-up on a target with actions applied, where the time goes as said."""
+    return Predictions(profile=profile, parts=parts, probes=probes).speed(target, actions)
 
 
 def a_reading(value: Reading) -> Statistics:

@@ -19,14 +19,22 @@ from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.plan.draft import JobDraft
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict, predict_from, split_time
+from planner.prediction.predict import predict, split_time
 from planner.profile.model import Profile
 from planner.profile.source import contradiction
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
 from tests.planner.choice.test_choice_properties import spends
-from tests.planner.factories import a_case, a_catalog, kernel_speed_up, plan, running, sold
+from tests.planner.factories import (
+    a_case,
+    a_catalog,
+    kernel_speed_up,
+    plan,
+    predict_from,
+    running,
+    sold,
+)
 from tests.planner.forbidden import cannot_carry, promised_too_much
 from tests.planner.jobs_drawn import COMPLETE, Drawn, Rolled, Source, job
 

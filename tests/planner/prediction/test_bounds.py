@@ -9,11 +9,11 @@ from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict, predict_from, split_time
+from planner.prediction.predict import predict, split_time
 from planner.prediction.profiled_step import operations_per_s, step_s
 from planner.profile.model import Profile
 from pricing.hardware import gpus
-from tests.planner.factories import a_profile, kernel_speed_up, plan, running, sold
+from tests.planner.factories import a_profile, kernel_speed_up, plan, predict_from, running, sold
 
 BUSY = {"util.kernel_time": 0.97}
 A100, H200 = gpus()["A100-SXM-80GB"], gpus()["H200-SXM-141GB"]

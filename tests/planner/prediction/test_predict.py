@@ -11,12 +11,12 @@ from planner.actions import ACTIONS, Action
 from planner.diagnosis.diagnose import diagnose
 from planner.models.gpu_speed import RULE, has_tf32, law
 from planner.prediction.layout import Layout
-from planner.prediction.predict import Split, predict, predict_from, split_time
+from planner.prediction.predict import Split, predict, split_time
 from planner.profile.model import PRECISIONS, Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
-from tests.planner.factories import a_profile, kernel_speed_up
+from tests.planner.factories import a_profile, kernel_speed_up, predict_from
 
 COMPLETE = sorted(n for n, g in gpus().items() if g.memory_bandwidth_gb_s and g.fp16_tflops)
 STARVED = a_profile({"util.kernel_time": 0.2}, host={"cpu_util": 0.97}, cpu_cores=8)

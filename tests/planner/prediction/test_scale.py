@@ -253,3 +253,22 @@ def test_what_was_seen_to_communicate_does_not_work_apart(parallelism: str) -> N
     one, eight = (predict(job, gpu="A100-SXM-80GB", gpu_count=n).mid for n in (1, 8))
     assert one == pytest.approx(0.8 / 0.44 / 8)
     assert eight / one == pytest.approx(4.4)
+
+
+def test_bridges_join_pairs_and_no_more() -> None:
+    """Of 47 % exchange over PCIe bridges spare a quarter, 1.13x, at most a half, 1.31x; not 1.9x.
+
+    A ring of eight crosses PCIe between each two pairs. Two GPUs have a bridge to themselves.
+    """
+    step = ProfiledStep(step_s=1.9, compute_s=1.0, exposed_ratio=0.9)
+    eight = Layout(gpu=find("A100-PCIe-80GB"), gpu_count=8, interconnect="pcie")
+    gain = speed_up(eight, replace(eight, interconnect="nvlink-bridge"), step)
+    assert gain.low == pytest.approx(1.0)
+    assert gain.mid == pytest.approx(1.13, abs=0.02)
+    assert gain.mid < gain.high < 1.32
+    assert "pairs" in gain.basis
+    two = replace(eight, gpu_count=2)
+    bridged, linked = (
+        speed_up(two, replace(two, interconnect=link), step) for link in ("nvlink-bridge", "nvlink")
+    )
+    assert bridged.mid == linked.mid > 1.5
