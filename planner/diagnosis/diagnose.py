@@ -157,7 +157,9 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
             left[pool] -= claimed
             claimed *= 1.0 if pool == "outside" else within
             if claimed >= _WORTH_SAYING or finding.confidence == "measured":
-                severity = _severity(claimed, finding)
+                severity = next(s for limit, s in _SEVERITY_FROM if claimed >= limit)
+                if severity == "high" and finding.confidence == "possible":
+                    severity = "medium"
                 if pool == "outside" and case.severity is not None:
                     severity = case.severity
                 shared.append(
@@ -188,11 +190,6 @@ def _doubt(finding: Finding, why: Message) -> Finding:
 
 def _claim_order(finding: Finding) -> tuple[int, float, str]:
     return (_CONFIDENCE_ORDER[finding.confidence], -(finding.waste_fraction or 0.0), finding.code)
-
-
-def _severity(waste_fraction: float, finding: Finding) -> Severity:
-    severity = next(s for limit, s in _SEVERITY_FROM if waste_fraction >= limit)
-    return "medium" if severity == "high" and finding.confidence == "possible" else severity
 
 
 def _rank(finding: Finding) -> tuple[int, int, float, str]:

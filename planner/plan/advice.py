@@ -53,6 +53,7 @@ _HALF_USD = Decimal("0.5")
 
 
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider")  # not done here
+_KV_ROOM = "kv-cache-room"
 _OF_LINKS = ("communication-bound", "slow-interconnect")
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
@@ -144,13 +145,17 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
         context: of the job.
         copies: of it, as many as keep the target on today's machines; None where none do.
     """
-    job, load, cost = context.profile.job, context.load, context.baseline.cost
+    job, load, cost = context.profile.job, context.load or 0.0, context.baseline.cost
     now = context.work.replicas
-    if (queue := overload(context.profile)) and cost is not None:
-        usd_more = cents(-cost / now)
-        saves = Saved(low=usd_more, mid=usd_more, high=usd_more)
-        step = _try(ACTIONS[MORE], context, saves)
-        return msgspec.structs.replace(step, what=Message("first.overloaded", queue=queue))
+    if queue := overload(context.profile):
+        is_full = any(_KV_ROOM in finding.actions for finding in context.findings)
+        saves = None
+        if cost is not None and not is_full:
+            more_usd = cents(-cost / now)
+            saves = Saved(low=more_usd, mid=more_usd, high=more_usd)
+        step = _try(ACTIONS[_KV_ROOM if is_full else MORE], context, saves)
+        code = "first.kv-cache-room" if is_full else "first.overloaded"
+        return msgspec.structs.replace(step, what=Message(code, queue=queue))
     mean_ms = job.latency_ms.mean if job.latency_ms else None
     if not is_late(context) or context.work.service:
         return None
@@ -158,10 +163,8 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
         s, share = (scaling.latency_ms or 0.0) / 1000.0, scaling.busiest_fraction
         text = Message("first.more-copies", n=scaling.peak, today=now, share=share, s=s)
         return msgspec.structs.replace(_chosen(copies, context), what=text)
-    if not (load and mean_ms and job.requests_per_s) or load >= BUSIEST:
-        return None
-    service_ms = 1000.0 * load / job.requests_per_s
-    if service_ms >= _HALF * mean_ms:
+    service_ms = 1000.0 * load / (job.requests_per_s or math.inf)
+    if not service_ms or load >= BUSIEST or not mean_ms or service_ms >= _HALF * mean_ms:
         return None
     text = Message("first.host-latency", gpu=service_ms, mean=mean_ms)
     return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)

@@ -153,7 +153,8 @@ def fit_run(
         InputError: the run cannot be believed as an anchor, and why, all reasons at once.
     """
     serving, job = profile.job.serving, profile.job
-    _check_queue(profile)
+    if queue := overload(profile):
+        raise InputError(f"{job.name}: {queue}: first tokens wait in line. Measure a lower rate.")
     _check_model(profile)
     notes: list[str] = []
     service = measured_service(profile, notes, targets)
@@ -187,15 +188,6 @@ def fit_run(
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
-
-
-def _check_queue(profile: Profile) -> None:
-    waiting = profile.job.serving.requests_waiting if profile.job.serving else None
-    if (waiting or 0.0) >= 1.0:
-        raise InputError(
-            f"{profile.job.name}: {waiting:.3g} requests wait all the time: the copy is "
-            "saturated and its TTFT is that of a queue. Measure a lower rate."
-        )
 
 
 def _request_s(profile: Profile, service: MeasuredService, copy: Server) -> float:

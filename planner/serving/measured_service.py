@@ -4,6 +4,7 @@ The load of a copy is its rate over the most it can take under the targets, neve
 server runs kernels all the time while one request is in it.
 """
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
@@ -33,6 +34,7 @@ RATE_SPREAD = 1.33
 """Factor around what one copy can take that nine of ten published runs keep (as `SPREAD`)."""
 _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
+_IN_LINE = 0.2  # of the time of a request; less waiting is that of prefills, ours
 _COUNT = 400
 _CHAT = Traffic(rate=1.0, prompt=222.3, output=218.9)  # MLPerf's llama2-70b set, where not measured
 _WEIGHTS_OF_MEMORY = 0.7  # where nothing says how large the model is: a large one, so few requests
@@ -122,7 +124,10 @@ def measured_service(
     elif ratio is None and _is_of_first_token(job.latency_slo_ms, serving, today):
         targets = _first_token_target(job.latency_slo_ms, serving, today, notes)
     else:
-        targets = (_stated_target(job.latency_slo_ms, percent, ratio),)
+        # Of a whole simulated request. Whatever part of it was measured changes as all of it does:
+        # the target stands as far above what the simulation sees as above what was measured.
+        slo_ms, limit_s = job.latency_slo_ms, job.latency_slo_ms / (ratio or 1000.0)
+        targets = (Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=slo_ms),)
     assumed.extend(Message("note.about", job=job.name, note=note) for note in notes)
     return MeasuredService(
         question=structs.replace(question, targets=targets),
@@ -135,11 +140,18 @@ def measured_service(
 
 
 def overload(profile: Profile) -> str | None:
-    """Return that a language model's server has more requests than it takes; None where not."""
-    serving = profile.job.serving
-    if serving is None or not serving.makes_tokens or (serving.requests_waiting or 0.0) < 1.0:
+    """Return that a language model's server has more requests than it takes; None where not.
+
+    A target that is kept says that it has not. Else requests wait for a part of their time.
+    """
+    serving, target_ms = profile.job.serving, profile.job.latency_slo_ms
+    waiting = (serving and serving.requests_waiting) or 0.0
+    if serving is None or not serving.makes_tokens or waiting < 1.0:
         return None
-    waiting, preempted = serving.requests_waiting or 0.0, serving.preemptions_per_s or 0.0
+    is_kept = (_worst(profile.job.latency_ms)[1] or math.inf) <= (target_ms or 0.0)
+    if is_kept or waiting < _IN_LINE * (waiting + (serving.requests_running or 0.0)):
+        return None
+    preempted = serving.preemptions_per_s or 0.0
     code = "serving.queue-preempts" if preempted else "serving.queue"
     return Message(code, waiting=waiting, kv=serving.kv_cache_fraction or 0.0, preempted=preempted)
 
@@ -277,16 +289,6 @@ def _model(profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]) 
         parameters = room * 2**30 / WEIGHT_BYTES.get(precision or "", 2.0)
         notes.append(Message("serving.model-assumed", billions=parameters / 1e9))
     return model_like(parameters)
-
-
-def _stated_target(slo_ms: float, percent: float, ratio: float | None) -> Target:
-    """Return the stated latency target, of a whole simulated request.
-
-    Whatever part of a request was measured, it changes as the whole request does: the target stands
-    as far above what the simulation sees today as it does above what was measured.
-    """
-    limit_s = slo_ms / (1000.0 if ratio is None else ratio)
-    return Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=slo_ms)
 
 
 def _is_of_first_token(slo_ms: float, serving: Serving, today: Latencies) -> bool:

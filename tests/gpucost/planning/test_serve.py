@@ -357,11 +357,13 @@ def test_an_overloaded_server_is_given_a_copy(call: Call, write: Write) -> None:
         names.append(write(name, vllm.page()))
     ran = call("plan", *names, "--machine", "lambda/gpu_4x_h100_sxm5", "-f", "json", *DAY)
     (job,) = json.loads(ran.out)["jobs"]
-    assert job["answer"]["now"]["what"].startswith("overloaded: 14 requests wait all the time")
+    assert job["answer"]["now"]["what"].startswith("overloaded: requests wait all the time (14 on")
+    assert "room for the KV cache" in job["answer"]["now"]["what"]
     assert "add a copy" in job["answer"]["now"]["what"]
+    assert job["answer"]["now"]["actions"] == ["kv-cache-room"]
     copies = ("--window", "10m", "--gpu", "H100-SXM-80GB", "--tp", "4", "--price", "16.36")
     text = " ".join(call("serve", "copies", *names, *copies).out.split())
-    assert text.startswith("overloaded: 14 requests wait all the time and the KV cache is 97% full")
+    assert text.startswith("overloaded: requests wait all the time (14 on average) and the KV")
     assert "2 copies instead of 1" in text
     assert "$23,885.60 a month instead of $11,942.80" in text
     assert "Measure a lower rate" not in text

@@ -11,7 +11,7 @@ from gpucost import predict
 from planner.choice.option import Option
 from planner.profile.model import Profile, Statistics, Work
 from planner.profile.trials import Latency, Replicas, Serving
-from planner.serving.measured_service import measured_service
+from planner.serving.measured_service import measured_service, overload
 from planner.serving.search import Layout
 from tests.planner.factories import a_profile, plan, running, sold
 
@@ -104,6 +104,30 @@ def test_what_is_not_measured_is_assumed_and_said(fields: dict[str, Any]) -> Non
 def test_a_queue_in_the_window_means_all_copies_are_needed() -> None:
     """Requests that wait for the batch all the time show a saturated copy."""
     assert scaled(chat(serving=replace(IDLE, requests_waiting=3.0))) is None
+
+
+@pytest.mark.parametrize(
+    ("waiting", "running", "p95", "overloaded"),
+    [
+        (1.0, 8.0, 2400.0, False),
+        (12.0, 8.0, 2400.0, False),
+        (1.0, 8.0, 6000.0, False),
+        (12.0, 8.0, 6000.0, True),
+        (12.0, 8.0, None, True),
+        (0.9, 0.1, 6000.0, False),
+    ],
+)
+def test_overload_is_what_the_target_and_the_queue_say(
+    waiting: float, running: float, p95: float | None, *, overloaded: bool
+) -> None:
+    """A target of 5 s kept at 2.4 s is no overload; one of nine requests that waits makes none."""
+    served = replace(IDLE, requests_waiting=waiting, requests_running=running)
+    latency = None if p95 is None else Latency(p95=p95)
+    profile = chat(serving=served, latency_ms=latency, latency_slo_ms=5000.0)
+    assert (overload(profile) is not None) == overloaded
+    (job,) = plan(profile, offers=(H100,)).jobs
+    now = "" if job.now is None else str(job.now.what)
+    assert now.startswith("overloaded") == overloaded
 
 
 def test_a_target_by_flag_and_in_the_file_is_one_number() -> None:
