@@ -28,6 +28,13 @@ _USAGE = {
 }
 # Discounts that an account has agreed on are a part of the price of the use that they name.
 _AGREED = frozenset(("EdpDiscount", "PrivateRateDiscount", "BundledDiscount", "SppDiscount"))
+# What the same use cost after them, where they are columns of its line and not lines: a report has
+# one or the other ("manual discount compatibility", AWS Data Exports user guide).
+_NET = {
+    _UNBLENDED: "line_item_net_unblended_cost",
+    "reservation_effective_cost": "reservation_net_effective_cost",
+    "savings_plan_savings_plan_effective_cost": "savings_plan_net_savings_plan_effective_cost",
+}
 # What of a fee was for a time in which nothing used the commitment: added up, and taken off.
 _UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "RIFee": (
@@ -65,9 +72,13 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
     missing = [column for column in _NEEDED if rows and column not in rows[0][1]]
     bills.refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
+    by_line = any(row["line_item_line_item_type"] in _AGREED for _, row in rows)
+    columns = {} if by_line else _NET
 
     def charges(row: _Row) -> Iterable[bills.BillLine]:
         kind = row["line_item_line_item_type"]
+        net = {cost: row[name] for cost, name in columns.items() if bills.present(row.get(name))}
+        row = {**row, **net}
         line = _unused(row, rates) if kind in _SPREAD else _line(row, rates)
         if line is None:
             spread[kind] += 1
@@ -110,28 +121,25 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
         bills.present(row["line_item_currency_code"]),
         rates,
     )
-    said_of = bills.present(row.get("line_item_line_item_description"))
-    description = said_of or row["line_item_usage_type"]
-    start = bills.moment_of(row["line_item_usage_start_date"])
-    end = bills.moment_of(row["line_item_usage_end_date"])
+    usage_type = row["line_item_usage_type"]
+    description = bills.present(row.get("line_item_line_item_description")) or usage_type
+    line = bills.BillLine(
+        kind=_APART.get(type_, "credit"),
+        usd=amount,
+        provider=PROVIDER,
+        description=f"{type_}: {description}",
+        start=bills.moment_of(row["line_item_usage_start_date"]),
+        end=bills.moment_of(row["line_item_usage_end_date"]),
+    )
     agreed = type_ in _AGREED
     if type_ not in _USAGE and not agreed:
-        return bills.BillLine(
-            kind=_APART.get(type_, "credit"),
-            usd=amount,
-            provider=PROVIDER,
-            description=f"{type_}: {description}",
-            start=start,
-            end=end,
-        )
-    usage_type = row["line_item_usage_type"]
+        return line
     on_top = row.get("line_item_product_code") == "ElasticMapReduce"  # of EC2's own line
     usage = bills.usage_of_type("" if on_top else usage_type)
     hours = "0" if agreed else bills.present(row.get("line_item_usage_amount"))
-    return bills.BillLine(
+    return replace(
+        line,
         kind=usage.kind,
-        usd=amount,
-        provider=PROVIDER,
         description=description,
         instance_type=usage.instance_type,
         region=bills.present(row.get("product_region_code"))
@@ -140,8 +148,6 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
         if usage.purchase
         else None,
         hours=bills.dollars(hours) if hours and usage.kind == bills.MACHINE else None,
-        start=start,
-        end=end,
         resource=bills.present(row.get("line_item_resource_id")),
         account=bills.present(row.get("line_item_usage_account_id")),
         zone=bills.present(row.get("line_item_availability_zone")),
@@ -176,8 +182,6 @@ def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
 
 def _amount(row: _Row, column: str) -> Decimal:
     text = bills.present(row.get(column))
-    if text is None:
-        if column != _UNBLENDED:
-            raise ValueError(f"{column} is empty, so what the commitment cost is not known")
-        return Decimal(0)
-    return bills.dollars(text)
+    if text is None and column != _UNBLENDED:
+        raise ValueError(f"{column} is empty, so what the commitment cost is not known")
+    return bills.dollars(text or "0")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.profile.model import Health
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.sniff import booking, refused
@@ -52,6 +53,7 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
             "Let nvidia-smi run with `-l 1` while the job runs."
         )
     builder.dropped += rows.dropped
+    builder.health += [Health(gpu=f"GPU {address}", code="lost") for address in sorted(rows.lost)]
     sheets = [_sheet(table, rows.delimiter, builder) for table in tables]
     sheet = sheets[0] if len(sheets) == 1 else pd.concat(sheets, ignore_index=True)
     builder.rows_read = len(sheet) + sum(rows.dropped.values())
@@ -60,8 +62,9 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
         builder.notes.append("no timestamp could be read; the rows' order is used.")
         times = None
     if "uuid" in sheet and "index" in sheet:
-        places = sheet["index"].groupby(sheet["uuid"].to_numpy()).nunique()
-        if len(places) and places.max() > 1:  # blanked, as in what people post
+        uuids = sheet["uuid"].to_numpy()
+        moves = sheet["index"].groupby(uuids).diff().fillna(0).ne(0).groupby(uuids).mean()
+        if (moves >= _MOSTLY).any():  # from row to row: blanked, as in what people post
             sheet = sheet.drop(columns="uuid")
     blocks = np.concatenate([table.by_row(1).astype(np.int64) for table in tables])
     keys = _keys(sheet, times, blocks, builder)

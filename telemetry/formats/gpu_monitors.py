@@ -7,20 +7,12 @@ from dataclasses import replace
 
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers import clock
-from telemetry.readers.column_names import names_of
+from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import (
-    csv_cells,
-    mappings_in,
-    objects,
-    text_of,
-    texts_of,
-    values,
-    whole_of,
-)
+from telemetry.readers.records import mappings_in, objects, text_of, texts_of, values, whole_of
 from telemetry.recording.recording import Recording
 
 _GPUSTAT_HEAD = re.compile(

@@ -11,7 +11,7 @@ from defusedxml.ElementTree import fromstring
 from pricing.errors import InputError
 from telemetry.formats import csv_log
 from telemetry.readers import clock, csv_text
-from telemetry.readers.column_names import cells_of, names_of
+from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
@@ -347,7 +347,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _processes(builder: RecordingBuilder) -> Iterator[_Cells]:
     header: list[str] = []
     for line in builder.text.split("\n"):
-        cells = [cell.strip() for cell in cells_of(line.strip(), ",")]
+        cells = csv_cells(line.strip())
         if "pid" in cells:
             header = [re.sub(r"\s*\[[^\]]*\]$", "", cell).strip() for cell in cells]
             header = [_USED if name == "used_memory" else name for name in header]

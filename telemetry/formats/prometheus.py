@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,8 +58,7 @@ def series_of(
         if isinstance(times, list) and isinstance(values, list) and len(times) == len(values):
             seconds = [(float_of(time) or 0.0) / 1000 for time in times]
             item = {**answer, "values": list(map(list, zip(seconds, values, strict=True)))}
-            member = _series(item, "values", builder)
-            return [member] if member is not None else []
+            return list(_series(item, "values", builder))
         raise InputError(f"{where}: its times and values are not as many. Export it again.")
     if answer.get("status") != "success":
         reason = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
@@ -74,20 +73,20 @@ def series_of(
             f"{where}: resultType is {kind!r}, which holds no series. Use /api/v1/query_range (a "
             "matrix), or /api/v1/query of a GPU metric (a vector)."
         )
-    members = (_series(mapping_of(item), _POINTS[kind], builder) for item in result)
-    return [member for member in members if member is not None]
+    points = _POINTS[kind]
+    return [member for item in result for member in _series(mapping_of(item), points, builder)]
 
 
 def _series(
     item: dict[str, object], points_key: str, builder: RecordingBuilder
-) -> SampledSeries | None:
+) -> Iterator[SampledSeries]:
     labels, points = item.get("metric"), item.get(points_key)
     if not isinstance(labels, dict) or not isinstance(points, list):
         builder.leave_out("series of a wrong shape")
-        return None
+        return
     times, values = _columns([points] if points_key == "value" else points, builder)
     named = {str(key).lower(): str(value) for key, value in labels.items()}
-    return SampledSeries(name=named.pop("__name__", ""), labels=named, t_s=times, readings=values)
+    yield SampledSeries(name=named.pop("__name__", ""), labels=named, t_s=times, readings=values)
 
 
 def _columns(

@@ -13,16 +13,10 @@ from pricing.errors import InputError
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
+from telemetry.readers.column_names import csv_cells
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import (
-    csv_cells,
-    documents,
-    float_of,
-    mapping_of,
-    mappings_in,
-    number_of,
-)
+from telemetry.readers.records import documents, float_of, mapping_of, mappings_in, number_of
 from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import Recording, Served
 from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem

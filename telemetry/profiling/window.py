@@ -80,9 +80,6 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
     long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
     if not len(long):
         return np.append(steps, _usual_at_end(steps))
-    if len(long) > len(steps) / _NEIGHBOURS:
-        usual = _usual(steps)
-        return np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
     places = np.append(long, len(steps) - 1)
     usual = _usual_at(steps, places)
     stood = np.append(steps, usual[-1])
@@ -91,7 +88,7 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what `_usual` does, for some of the steps."""
+    """Return the usual interval around some steps, on one side where the pace changes."""
     edge = np.full(_NEIGHBOURS - 1, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(
         np.concatenate((edge, steps, edge)), _NEIGHBOURS
@@ -106,19 +103,10 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
 
 
 def _usual_at_end(steps: NDArray[np.float64]) -> float:
-    """Return what `_usual` does for the last step."""
+    """Return what `_usual_at` does for the last step."""
     last: list[float] = steps[-_NEIGHBOURS:].tolist()
     around = median(last[-(_NEIGHBOURS // 2 + 1) :])
     return max(around, median(last)) if len(last) == _NEIGHBOURS else around
-
-
-def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the usual interval around each step, on one side where the pace changes."""
-    series = pd.Series(steps)
-    around = series.rolling(_NEIGHBOURS, center=True, min_periods=1).median()
-    before = series.rolling(_NEIGHBOURS).median()
-    sides = pd.concat([around, before, before.shift(1 - _NEIGHBOURS)], axis="columns")
-    return sides.max(axis="columns").to_numpy(dtype=float)
 
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:
@@ -323,10 +311,11 @@ def _busy_bounds(rows: Columns) -> tuple[_Edge, _Edge] | None:
     at, end = busy_at[0], busy_at[-1]
     first = _Edge(read[at], stood[at], float(stood[:at].sum()))
     last = _Edge(read[end], stood[end], float(stood[end + 1 :].sum()))
-    times, far = main_times(rows), GAP_INTERVALS * (usual_interval(read) or 0.0)
-    if times[0] < read[0] - far:
+    times, usual = main_times(rows), usual_interval(read) or 0.0
+    # Nothing was idle between what is not known and what is busy; else the idle outweighs a little.
+    if times[0] < read[0] - usual * (GAP_INTERVALS if at else 1 / 2):
         first = _Edge(times[0], stood[0], 0.0)
-    if times[-1] > read[-1] + far:
+    if times[-1] > read[-1] + usual * (GAP_INTERVALS if end + 1 < len(read) else 1 / 2):
         last = _Edge(times[-1], stood[-1], 0.0)
     return first, last
 

@@ -213,6 +213,11 @@ def cells_of(line: str, delimiter: str) -> list[str]:
         return line.split(delimiter)
 
 
+def csv_cells(line: str) -> list[str]:
+    """Return the cells between the commas of a line, without the blanks around them."""
+    return [cell.strip() for cell in cells_of(line, ",")]
+
+
 def fields_of(line: str, delimiter: str) -> int:
     """Return how many cells a line has."""
     return len(cells_of(line, delimiter)) if '"' in line else line.count(delimiter) + 1

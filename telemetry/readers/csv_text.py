@@ -17,6 +17,7 @@ from telemetry.readers import clock
 from telemetry.readers.clock import TimeTexts, distinct
 from telemetry.readers.column_names import (
     cells_of,
+    csv_cells,
     csv_header,
     fields_of,
     first_of,
@@ -40,6 +41,7 @@ _STAMP = re.compile(
     r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
     r"(?=\S)"
 )
+_LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): GPU is lost")
 _UNIT = re.compile(r"[%A-Za-z\]]$")
 # People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(
@@ -159,6 +161,7 @@ class Rows:
         tables: those with a header of their own, by it.
         delimiter: between cells.
         dropped: lines that are not rows, by reason; headers, dates and blank lines are not counted.
+        lost: addresses of GPUs that the driver said it had lost.
     """
 
     def __init__(
@@ -170,6 +173,7 @@ class Rows:
         dated = [line.strip() for line in before if clock.is_date_line(line)]
         undated = sum(bool(line.strip()) for line in before) - len(dated)
         self.dropped = Counter({"line before the header": undated})
+        self.lost: set[str] = set()
         self._block, self._date = 0, dated[-1] if dated else ""
         self.tables: dict[tuple[str, ...], CsvTable] = {}
         self._last = [b"", b""]
@@ -203,6 +207,7 @@ class Rows:
                     break
                 line = text[bounds[end] : bounds[at] - 1].decode()
                 if not self._is_row(line):
+                    self.lost.update(_LOST.findall(line))
                     cut = at == last and ends[-1] == bounds[-1]
                     self.dropped["cut line" if cut else _WRONG_WIDTH] += 1
                 if len(self._table.header) != width:
@@ -474,9 +479,9 @@ def csv_rows(builder: RecordingBuilder, reason: str) -> Iterator[dict[str, str]]
         reason: what is said of a row with more or fewer cells than the header.
     """
     lines = [line for line in builder.text.splitlines() if line.strip()]
-    header = [cell.strip() for cell in cells_of(lines[0], ",")] if lines else []
+    header = csv_cells(lines[0]) if lines else []
     for line in lines[1:]:
-        cells = [cell.strip() for cell in cells_of(line, ",")]
+        cells = csv_cells(line)
         if len(cells) == len(header):
             yield dict(zip(header, cells, strict=True))
         else:

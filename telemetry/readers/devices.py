@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers import clock
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import BITMASK, FLAG, meaning, names_of
@@ -24,6 +25,7 @@ _THROTTLE = "throttle.fraction"
 _IDENTITY = ("index", "uuid", "model", "host", "partition")
 _MANY_ROWS = 500_000  # from here on columns are kept as categories
 DEFAULT_INTERVAL_S = 1.0
+_CLOCK_SET_S = 946_684_800.0  # 2000-01-01: no GPU was logged before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,10 @@ def table_recording(
         step = hints.interval_s or DEFAULT_INTERVAL_S
         samples[TIME] = samples.groupby(GPU, sort=False, observed=True).cumcount() * step
     else:
+        unset = np.asarray(times.absolute & (times.t_s < _CLOCK_SET_S))
+        if unset.any() and not unset.all():  # before the machine asked for the time
+            builder.notes.append(Message("read.clock-unset", n=int(unset.sum())))
+            times = replace(times, t_s=np.where(unset, np.nan, times.t_s))
         samples[TIME] = times.t_s
         readable = np.isfinite(times.t_s)
         if not readable.all():

@@ -17,6 +17,7 @@ from planner.profile.model import Column, Health
 from pricing.listing import counted, listed
 from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
 from telemetry.readers.hints import Hints
+from telemetry.readers.units import SCALES
 
 XID, MEMORY, _REMAP = "xid", "memory errors", "remap failure"
 _WIDTH, _WIDTH_MOST = "lanes", "lanes at most"
@@ -75,7 +76,7 @@ _OF_GPU = re.compile(
     r"gpu|dcgm|nvidia|nvml|cuda|vram|rocm|amd|xpu|hami|mig|_fb_|smi", re.IGNORECASE
 )
 
-_VENDOR = re.compile(r"^dcgm_fi_(dev|prof)_")
+_VENDOR = re.compile(r"^dcgm_fi_(dev|prof)_", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -123,12 +124,16 @@ class Ledger:
 
 def _example(names: Sequence[str]) -> str:
     """Return the `--map` of the name that is nearest to a known one."""
-    readings = {name: holds for name, holds in names_of("nvidia-smi-csv").items() if holds.scale}
     for name in names:
-        own = _VENDOR.sub("", fold(name)[0])  # which is alike in all of its names
-        near = get_close_matches(own, readings, n=1, cutoff=0.7)
-        if near:
-            return f"--map '{name}={readings[near[0]].target}'"
+        own, unit = fold(_VENDOR.sub("", name))  # which is alike in all of its names
+        fitting = {
+            reading: holds.target
+            for reading, holds in names_of("nvidia-smi-csv").items()
+            if holds.scale and ("mem" in own) == holds.target.startswith("mem.")
+            if unit is None or (unit, holds.to) in SCALES
+        }
+        if near := get_close_matches(own, fitting, n=1, cutoff=0.7):
+            return f"--map '{name}={fitting[near[0]]}'"
     return f"--map '{names[0]}=SLOT'"
 
 

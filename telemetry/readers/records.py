@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from math import isfinite
@@ -19,7 +18,7 @@ _OPENING = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 _MOST_DAMAGED = 100
 _MOST_INDEX = 10_000
 _INDEX_DIGITS = 5
-_SLURM_LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
+_SLURM_LENGTH = re.compile(r"(?:(?:(\d+)-)?(?:(\d+):)?(\d+):)?(\d+)(?:\.\d+)?")
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 
@@ -166,18 +165,8 @@ def texts_of(item: dict[str, object], names: Iterable[str]) -> dict[str, str]:
     return {name: text for name in names if (text := text_of(item.get(name))) is not None}
 
 
-def csv_cells(line: str) -> list[str]:
-    """Return the cells of a line without the blanks around them; none of a line that is damaged."""
-    try:
-        return [cell.strip() for cell in next(csv.reader([line]), [])]
-    except csv.Error:
-        return []
-
-
 def slurm_length_s(text: str) -> float | None:
     """Return Slurm's `10:00`, `01:00:00`, `1-00:00:00` or `600` as seconds; else None."""
-    if text.strip().isascii() and text.strip().isdecimal():
-        return float(text)
     match = _SLURM_LENGTH.fullmatch(text.strip())
     if match is None:
         return None

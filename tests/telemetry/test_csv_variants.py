@@ -282,3 +282,63 @@ def test_a_job_that_left_its_gpu_is_said_whether_or_not_it_came_back(
     profile = imported(tmp_path, "timestamp,utilization.gpu,memory.used [MiB]\n" + rows)
     assert noted(profile, "nothing ran for 40 min")
     assert noted(profile, said)
+
+
+@pytest.mark.parametrize("unknown", [1, 3, 8])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_not_known_at_an_end_is_not_idle(
+    tmp_path: Path, unknown: int, *, late: bool
+) -> None:
+    """6 s at 80 %, beside them seconds without a use at 70 W: all of the time, none of it idle."""
+    cells = [*["[N/A]"] * unknown, *["80 %"] * 6]
+    if late:
+        cells.reverse()
+    rows = "".join(f"178290720{s},{cell},70 W\n" for s, cell in enumerate(cells[:10]))
+    rows += "".join(f"17829072{s},{cell},70 W\n" for s, cell in enumerate(cells[10:], 10))
+    profile = imported(tmp_path, "timestamp,utilization.gpu,power.draw\n" + rows)
+    assert profile.window is not None
+    assert profile.window.duration_s == unknown + 6
+    assert not noted(profile, "idle")
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.8)
+    assert metric(profile, "energy.total_j").mean == pytest.approx(70.0 * (unknown + 6))
+
+
+def test_a_clock_that_was_not_set_yet_makes_no_window(tmp_path: Path) -> None:
+    """Three rows of 1970, then six of 2026, 10 s apart: a minute, and a note of the three."""
+    early = "".join(f"1970/01/01 00:00:{s}0.000, 60 %\n" for s in range(3))
+    late = "".join(f"2026/03/06 10:00:{s}0.000, 60 %\n" for s in range(6))
+    profile = imported(tmp_path, "timestamp, utilization.gpu [%]\n" + early + late)
+    assert profile.window is not None
+    assert profile.window.duration_s == 60.0
+    assert noted(profile, "not set yet (before 2000) are left out: 3.")
+
+
+def test_a_gpu_that_the_driver_lost_is_told(tmp_path: Path) -> None:
+    """What nvidia-smi says between the rows of the others is a fault, not a damaged row."""
+    row = "2026/03/06 10:00:0{}.000, {}, 50 %\n"
+    said = "Unable to determine the device handle for GPU 0000:41:00.0: GPU is lost.  Reboot\n"
+    rows = "".join(row.format(s, gpu) for s in range(4) for gpu in (0, 1))
+    profile = imported(tmp_path, "timestamp, index, utilization.gpu [%]\n" + rows + said + rows)
+    assert [(fault.gpu, fault.code) for fault in profile.health] == [("GPU 0000:41:00.0", "lost")]
+
+
+def test_a_board_that_changes_its_number_stays_one(tmp_path: Path) -> None:
+    """After a reboot the numbers are the other way round: 90 % and 10 %, not 50 % twice."""
+    rows = "".join(
+        f"2026/03/06 {hour}:00:{s:02}.000, {index}, GPU-{board}, {busy} %\n"
+        for hour, boards in ((10, "ab"), (12, "ba"))
+        for s in range(0, 60, 10)
+        for index, board in enumerate(boards)
+        for busy in ((90 if board == "a" else 10),)
+    )
+    header = "timestamp, index, uuid, utilization.gpu [%]\n"
+    profile = imported(tmp_path, header + rows)
+    means = {gpu.uuid: gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus}
+    assert means == {"GPU-a": 0.9, "GPU-b": 0.1}
+
+
+def test_hl_smi_is_refused_by_name(tmp_path: Path) -> None:
+    """The columns look like nvidia-smi's, but the use of a Gaudi has a name of its own."""
+    text = "timestamp, index, memory.used [MiB], utilization.aip [%]\n10:00:00, 0, 1 MiB, 70 %\n"
+    with pytest.raises(InputError, match="hl-smi"):
+        imported(tmp_path, text)

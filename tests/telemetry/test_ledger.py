@@ -350,3 +350,10 @@ def test_refusals_are_short(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UnknownFormatError, match=says) as refusal:
         read_source(str(file), Hints())
     assert len(str(refusal.value)) < 420
+
+
+@pytest.mark.parametrize("name", ["GPU Memory Utilization (%)", "gpu memory occupancy [%]"])
+def test_memory_is_not_proposed_as_something_else(tmp_path: Path, name: str) -> None:
+    """A share of memory is no kernel time, and no MiB either."""
+    profile = read(tmp_path, f"time,gpu,gpu_util,{name}\n0,0,50,10\n1,0,60,10\n")
+    assert "util." not in notes(profile).partition("--map")[2]

@@ -408,3 +408,28 @@ def test_what_a_commitment_left_unused_is_in_dollars() -> None:
     bill = read_bill("a.csv", f"{head},{fees}\n{row},0.736,0.6072\n", {"EUR": Decimal("1.087")})
     (fee,) = bill.lines
     assert (fee.kind, fee.usd) == ("fee", Decimal("0.1400056"))
+
+
+NET = (
+    "lineItem/LineItemType,lineItem/UsageType,lineItem/UsageStartDate,lineItem/UsageEndDate,"
+    "lineItem/UsageAmount,lineItem/CurrencyCode,lineItem/UnblendedCost,lineItem/NetUnblendedCost,"
+    "discount/TotalDiscount\n"
+    "Usage,BoxUsage:g5.xlarge,2026-03-03T00:00:00Z,2026-03-03T10:00:00Z,10,USD,10.06,9.054,-1.006\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "usd"),
+    [
+        ("", ["9.054"]),
+        (
+            "EdpDiscount,BoxUsage:g5.xlarge,2026-03-03T00:00:00Z,2026-03-03T10:00:00Z,,USD,-1.006,,\n",
+            ["10.06", "-1.006"],
+        ),
+    ],
+)
+def test_agreed_discounts_of_aws_are_taken_off_once(more: str, usd: list[str]) -> None:
+    """10 % off USD 10.06 is 9.054, as a column of the line or as a line of its own."""
+    lines = read_bill("net.csv", NET + more).lines
+    assert [line.usd for line in lines] == [Decimal(text) for text in usd]
+    assert sum(line.usd for line in lines) == Decimal("9.054")
