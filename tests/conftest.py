@@ -103,8 +103,28 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "sliced by MIG",
         "jobs on slices",
     ),
-    "chaos/test_chaos.py::test_nothing_is_left_and_nothing_untrue_is_said": ("lambda", "doks"),
+    "bootstrap/test_idle.py::test_no_reading_is_not_idle": ("no script", "silent"),
+    "bootstrap/test_thirty_plans.py::test_every_script_is_clean": ("a fifth",),
+    "chaos/test_chaos.py::test_nothing_is_left_and_nothing_untrue_is_said": ("lambda",),
+    "gpucost/jobs/test_hostile_results.py::test_a_profile_of_a_machine_is_read_before_it_counts": (
+        "echo '[[[[[['-after.json:",
+    ),
     "gpucost/jobs/test_resumed.py::test_the_connection_breaks_at_every_call": ("after",),
+    # The connection that breaks at every call, above, goes the same way.
+    "gpucost/jobs/test_resumed.py::test_this_computer_dies_at_every_call": (),
+    "gpucost/launch/test_provision_aws.py::test_plan_to_ready_to_down": (
+        "1-1x GPU",
+        "2-8x GPU, spot",
+    ),
+    "gpucost/loop/test_loop.py::test_a_loop_goes_on_where_it_was_cut_off": (
+        "interrupts-run",
+        "fails-verify",
+        "fails-plan",
+    ),
+    "gpucost/machines/test_gone.py::test_a_kind_that_cannot_be_listed_keeps_no_machine": (
+        "403-/v2/firewalls",
+        "500-/v2/account/keys",
+    ),
     "gpucost/launch/test_machine_settings.py::test_plan_recipe_and_machine_say_the_same": (
         "examples/hard/llm-35-mfu.json",
         "examples/hard/jax-speech.json",
@@ -120,10 +140,25 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "gpucost/machines/test_mcp.py::test_a_server_that_is_ended_during_a_launch_leaves_no_orphan": (
         "9",
     ),
+    "gpucost/planning/test_ci_steps.py::test_the_action_comments_once_and_holds_the_limit": (
+        "first",
+    ),
+    # Smaller folders are one call, in the same file.
+    "gpucost/planning/test_import_folders.py::test_hundreds_of_logs_are_one_call": (),
     # Several processes write the bytes of one, in the same file.
     "gpucost/planning/test_large_plan.py::test_a_cluster_plans_the_same": (),
+    # That problems are told alike stays, in the same file.
+    "gpucost/planning/test_large_plan.py::test_no_folder_for_the_file": (),
     "gpucost/planning/test_large_plan.py::test_secrets_are_hidden": ("both",),
     "gpucost/planning/test_large_plan.py::test_the_same_bytes_and_screen": ("a process dies",),
+    "gpucost/prices/test_prices_update.py::test_a_poisoned_answer_changes_nothing_and_says_so": (
+        "0-401",
+        "1-missing price",
+        "0-500 on page 2",
+        "1-an empty list",
+        "0-zero price",
+    ),
+    "gpucost/profiling/test_callbacks.py::test_a_training_leaves_its_profile": ("Lightning",),
     "gpucost/profiling/test_profile_child.py::test_the_job_cannot_tell": (
         "several processes as torchrun's",
         "a chain of exec",
@@ -144,10 +179,67 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "-um gpucost-click",
         "-m gpucost.entry-typing",
     ),
+    # A folded capture tells the same, in the same file.
+    "measure/test_long_captures.py::test_a_week_fits_with_the_shipped_limits": (),
+    "measure/test_long_captures.py::test_twice_the_time_is_no_larger_file": (),
+    # Smaller pools are packed by the same orders, in the same file.
     "planner/packing/test_at_once.py::"
-    "test_of_a_large_pool_the_best_orders_are_found_on_some_of_it": ("0",),
+    "test_of_a_large_pool_the_best_orders_are_found_on_some_of_it": (),
+    "planner/plan/test_from_plan.py::test_an_example_made_now_is_the_example_read_back": (
+        "fleet",
+        "visual-search.json",
+        "train-8xh100-aws.json",
+        "notebook.json",
+        "well-used.json",
+        "hard/hpo-stuck.json",
+        "hard/two-nodes-efa.json",
+        "hard/gh200-service.json",
+        "hard/eu-transcripts.json",
+    ),
     # The other tests of the probe take it from its folder; CI installs the wheel of the whole.
     "probe/test_distribution.py::test_a_program_measures_itself_without_gpucost": (),
+    "probe/test_undisturbed.py::test_a_program_ends_as_it_would_without_us": (
+        "hooks-well",
+        "hooks-warning",
+        "hooks-exit code",
+        "hooks-error in the data",
+        "hooks-error in a closure",
+        "hooks-interrupted",
+        "hooks-killed",
+        "hooks-terminated",
+        "no-hooks-well",
+        "no-hooks-exit text",
+        "no-hooks-aborted",
+    ),
+    "telemetry/test_large_logs.py::test_blocks_change_nothing": (
+        "plain",
+        "MIG",
+        "quotes",
+        "hosts",
+        "epochs",
+        "other units",
+        "bad times",
+        "a gap",
+        "header repeated",
+        "rows out of order",
+        "cut inside a unit",
+        "windows line ends",
+        "some uuids blanked",
+        "short and long rows",
+    ),
+    "templates/test_report.py::test_no_text_of_a_profile_is_markup": (
+        "markup-job",
+        "a table-unit",
+        "a link-note",
+        "an image-job",
+        "a fence-note",
+        "a comment-job",
+        "a command-unit",
+        "a form feed-job",
+        "the end of a fold-note",
+        "control characters-unit",
+        "backslashes-job",
+    ),
     "templates/test_report_screen.py::test_many_jobs_fit_into_a_comment": (
         "short-7-7",
         "long-7-7",
@@ -164,8 +256,6 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "test_docs.py::test_documented_commands_print_what_the_page_shows": (
         "README.md",
         "docs/tutorial.md",
-        "docs/how-to/launch-and-end.md",
-        "docs/how-to/use-in-ci.md",
     ),
     # The wheel is built once, and looked into.
     "test_package.py::test_a_wheel_of_one_commit_has_the_same_bytes": (),
@@ -258,12 +348,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers a core, for half of the time tests wait for what they started; one where none do.
+    """Three workers for two cores, for tests wait for what they started; one a core where none do.
 
     Each worker costs the imports of all tests.
     """
-    each = 1 if _only_quick(config) else 2
-    return each * len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0))
+    return cores if _only_quick(config) else cores + (cores + 1) // 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -203,7 +203,7 @@ def _as_found(found: Found, spec: LaunchSpec) -> tuple[MemoryCloud, Resource]:
 
 @pytest.mark.parametrize("is_adopted", [False, True], ids=["own journal", "adopted"])
 @pytest.mark.parametrize("name", FAULTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 4, deadline=None)
 @given(data=st.data())
 def test_any_prefix_and_any_world_recover_to_one_end(
     data: st.DataObject, name: str, *, is_adopted: bool
