@@ -480,12 +480,14 @@ class ExistenceCheck:
         resource: as the provider shows it, where it is present.
         why: for people, where it is not.
         is_ours: whether no answer says otherwise; what is not ours is not ended unasked.
+        nodes: machines of a pool that the same answer shows.
     """
 
     state: ExistenceState
     resource: Resource | None = None
     why: str = ""
     is_ours: bool = True
+    nodes: tuple[Resource, ...] = ()
 
     @classmethod
     def present(cls, resource: Resource) -> "ExistenceCheck":

@@ -5,7 +5,7 @@ nodes are drained; they are Droplets, and are found as such by the name that beg
 Nobody asks for Droplets where neither the journal nor a cluster has a pool of ours.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -168,10 +168,8 @@ def _look_into(cluster: JsonDocument, search: _PoolSearch) -> None:
         if marks is None:
             continue
         owned = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
-        search.add(owned)
-        for node in objects(pool.get("nodes") or ()):
-            if node.get("droplet_id"):
-                search.add(_node(node, owned))
+        for resource in (owned, *_nodes(pool, owned)):
+            search.add(resource)
 
 
 def _look_for_nodes(api: DigitalOceanApi, search: _PoolSearch) -> None:
@@ -213,18 +211,20 @@ def _state(pool: Mapping[str, Any]) -> State:
     return "running" if running >= int(str(pool.get("count") or 0)) > 0 else "starting"
 
 
-def _node(node: Mapping[str, Any], pool: Resource) -> Resource:
-    word = str(members(node.get("status") or {}).get("state"))
-    return Resource(
-        kind=NODE,
-        id=str(node["droplet_id"]),
-        name=str(node.get("name", "")),
-        region=pool.region,
-        marks=pool.marks,
-        state=_STATES.get(word, "running"),
-        created_at=_time(node.get("created_at")),
-        instance_type=pool.instance_type,
-    )
+def _nodes(pool: Mapping[str, Any], owned: Resource) -> Iterator[Resource]:
+    """Yield the nodes of a pool that have a Droplet already."""
+    for node in objects(pool.get("nodes") or ()):
+        if node.get("droplet_id"):
+            yield Resource(
+                kind=NODE,
+                id=str(node["droplet_id"]),
+                name=str(node.get("name", "")),
+                region=owned.region,
+                marks=owned.marks,
+                state=_STATES.get(str(members(node.get("status") or {}).get("state")), "running"),
+                created_at=_time(node.get("created_at")),
+                instance_type=owned.instance_type,
+            )
 
 
 def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> Resource:
@@ -256,7 +256,8 @@ def look_at_pool(
     pool = read_pool(api, id_)
     if pool is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
-    return _identified(pool_resource(cluster_of(id_), region, pool, marks), pool)
+    owned = pool_resource(cluster_of(id_), region, pool, marks)
+    return replace(_identified(owned, pool), nodes=tuple(_nodes(pool, owned)))
 
 
 def _identified(owned: Resource, pool: JsonDocument) -> ExistenceCheck:

@@ -243,9 +243,13 @@ def survey(session: Session, regions: Regions = None) -> Survey:
             doubt = f"{machine.name} ({machine.id}) is {word}: {answer.why}"
             unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), doubt)
     found_by_id = (answer.resource for answer in answers.values() if answer.resource is not None)
+    checks |= answers
+    nodes = {n.id: n for a in answers.values() if a.is_ours for n in a.nodes if n.id not in checks}
+    _record_new(session, open_, nodes.values())
+    checks |= {id_: ExistenceCheck.present(node) for id_, node in nodes.items()}
     return Survey(
-        resources=(*listing.resources, *found_by_id),
-        machines={**checks, **answers},
+        resources=(*listing.resources, *found_by_id, *nodes.values()),
+        machines=checks,
         unsure=unsure,
         gaps=listing.gaps,
         strangers=listing.strangers,

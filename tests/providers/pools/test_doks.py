@@ -174,6 +174,22 @@ def test_nodes_of_an_autoscaler_are_written_down_and_end(
     assert all(died for _, died in digitalocean.estate.bills.values())
 
 
+def test_nodes_that_only_their_pool_shows_are_written_down(
+    session: Session, digitalocean: DigitalOcean
+) -> None:
+    """Where no list shows anything yet, what the pool answers by its id has a bill all the same."""
+    spec = launched(session, a_pool(1, min_nodes=1, max_nodes=3))
+    clusters = digitalocean.estate.clusters
+    (pool,) = clusters.ours.values()
+    clusters.scale(pool, 3)
+    digitalocean.world = World(list_lag_s=3600)
+    seen = survey(session)
+    assert len([owned for owned in seen.resources if owned.kind == NODE]) == 3
+    run = session.journal.deployment(spec.marks.run)
+    assert run is not None
+    assert len([machine for machine in run.machines if machine.billed_from]) == 3
+
+
 def test_a_node_is_never_ended_alone(session: Session, digitalocean: DigitalOcean) -> None:
     """Its pool would replace it; the Droplet is deleted only where no pool of its run is there."""
     launched(session, a_pool())
