@@ -329,9 +329,12 @@ def capability(gpu: hardware.Gpu | None) -> float | None:
         return None
 
 
-def _tf32_over_fp32(profile: Profile) -> float | None:
-    gpu = named_gpu(profile)
-    return _share(gpu.tf32_tflops, gpu.fp32_tflops) if gpu else None
+def _over_fp32(rate: str) -> Callable[[Profile], float | None]:
+    def signal(profile: Profile) -> float | None:
+        gpu = named_gpu(profile)
+        return _share(getattr(gpu, rate), gpu.fp32_tflops) if gpu else None
+
+    return signal
 
 
 def _latency_share(profile: Profile) -> float | None:
@@ -429,7 +432,9 @@ SIGNALS: dict[str, Signal] = {
             "job.parameters": lambda p: p.job.parameters,
             "hardware.interconnect": lambda p: p.hardware.interconnect,
             "hardware.compute_capability": _capability,
-            "hardware.tf32_over_fp32": _tf32_over_fp32,
+            "hardware.tf32_over_fp32": _over_fp32("tf32_tflops"),
+            "hardware.fp64_over_fp32": _over_fp32("fp64_tflops"),
+            "util.fp64_active.mean": lambda p: p.mean("util.fp64_active"),
             "util.kernel_time.mean": lambda p: p.busy_fraction,
             "util.kernel_time.p05": _quantile("p05"),
             "util.kernel_time.p50": _quantile("p50"),
