@@ -217,11 +217,9 @@ def _requests(signals: Signals) -> Range | None:
 
 
 def _accumulate(signals: Signals) -> Range | None:
-    if number(signals, COMMUNICATION) is None:
-        return None
     part = _REDUCED if signals["job.parallelism"] == "fsdp" else 1.0
     mid, high = (1.0 / (1.0 - part + part / n) for n in (_ACCUMULATED / 2.0, _ACCUMULATED))
-    return (1.0, mid, high)
+    return None if number(signals, COMMUNICATION) is None else (1.0, mid, high)
 
 
 def _faster_network(signals: Signals) -> Range | None:

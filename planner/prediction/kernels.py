@@ -149,7 +149,7 @@ _REACHABLE = 0.6
 # Tensor pipes that are busy for less than this do not carry the job: rounding and stray kernels.
 _NO_TENSOR = 0.005
 # Programs that compute outside the tensor cores, whatever single precision is called.
-_NO_TENSOR_CODE = ("rendering", "video", "boosting")
+_NO_TENSORS = ("rendering", "video", "boosting")
 # Video engines of one generation and the next at their clocks; our estimate (NVIDIA's application
 # notes on NVENC and NVDEC: their speed goes with the clock).
 ENGINE_FACTOR = 1.4
@@ -311,8 +311,7 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     if uses_fp64(profile):
         return "fp64", ""
     program = profile.job.framework
-    is_single_named = named is None or is_single(named)
-    if tensor is None and is_single_named and frameworks.family(program) in _NO_TENSOR_CODE:
+    if tensor is None and is_single(named or CUDA) and frameworks.family(program) in _NO_TENSORS:
         return CUDA, Message("speed.no-tensor-code", framework=program or "")
     if tensor is None or named in ("int8", "int4"):
         return named, ""
