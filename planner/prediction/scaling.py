@@ -187,9 +187,8 @@ def _in_pairs(slow: Estimate, fast: Estimate) -> Estimate:
         fast: that over NVLink between all.
     """
     mid = 1.0 / (0.75 / slow.mid + 0.25 / fast.mid)
-    high = max(mid, 1.0 / (0.5 / slow.high + 0.5 / fast.high))
-    basis = join((slow.basis, Message("scaling.pairs")))
-    return Estimate(low=min(slow.low, mid), mid=mid, high=high, basis=basis, weak=slow.weak)
+    ends = [exactly(end, "") for end in (slow.low, 1.0 / (0.5 / slow.high + 0.5 / fast.high))]
+    return exactly(mid, slow.basis).spanning(ends, Message("scaling.pairs"))
 
 
 def _linked(layout: Layout) -> tuple[object, ...]:
