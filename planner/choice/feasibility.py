@@ -84,7 +84,9 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
             return None
         code = "no.gpus-asked" if low == high else "no.gpus-asked-range"
         return "gpu-count", Message(code, n=total, least=low, most=high)
-    if total == needed:
+    # A server that misses its target is cut anew: memory and bandwidth count, not the GPUs.
+    job, cut = context.profile.job, context.work.service and context.baseline.must_change
+    if total == needed or (cut and job.splits_the_model and size.machines == 1 and 8 % total == 0):
         return None
     if not context.profile.job.kind.trains:
         code = "no.gpus-idle" if total > needed else "no.gpus-too-few"

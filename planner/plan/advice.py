@@ -89,7 +89,8 @@ def cure_now(
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     late = is_late(context)
-    scaled = (o for o in options if o.scaling and (late or choice is not None))
+    most_usd = choice.cost if choice is not None and late else Decimal("inf")
+    scaled = (o for o in options if o.scaling and (late or choice) and o.cost <= most_usd)
     here = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
     staying = next(here, None)
     if (queue := _too_slow(context, staying)) is not None:

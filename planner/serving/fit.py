@@ -166,6 +166,9 @@ def fit_run(
     law = copy_of(structs.replace(question, measured=None), service.layout) or copy
     saturated = saturated_rate(copy, traffic)
     times_ms = _times_ms(run) if run else {}
+    mean_ms = job.latency_ms.mean if job.latency_ms else None  # as measured, else as simulated
+    simulated = served(copy, service.question.traffic, service.rate, 400).request_s
+    request_s = mean_ms / 1000.0 if mean_ms else fmean(simulated)
     fit = ServingFit(
         model=question.model.name,
         layout=service.layout,
@@ -178,7 +181,7 @@ def fit_run(
         tpot_mean_ms=times_ms.get(("tpot", True)),
         requests=run.requests if run else None,
         requests_running=running,
-        expected_running=service.rate * _request_s(profile, service, copy),
+        expected_running=service.rate * request_s,
         step_factor=anchored(law, run)[1] if run else 1.0,
         saturated_rate=saturated,
         load_fraction=service.rate / saturated,
@@ -188,14 +191,6 @@ def fit_run(
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
-
-
-def _request_s(profile: Profile, service: MeasuredService, copy: Server) -> float:
-    """Return how long a request takes on average, s: as measured, else as simulated."""
-    latency = profile.job.latency_ms
-    if latency is not None and latency.mean:
-        return latency.mean / 1000.0
-    return fmean(served(copy, service.question.traffic, service.rate, 400).request_s)
 
 
 def _times_ms(run: MeasuredRun) -> dict[tuple[str, bool], float]:

@@ -130,6 +130,40 @@ def test_overload_is_what_the_target_and_the_queue_say(
     assert now.startswith("overloaded") == overloaded
 
 
+@pytest.mark.parametrize(("target_ms", "gpus"), [(2000.0, {2, 4}), (8000.0, {4})])
+def test_a_split_server_that_is_late_may_stand_on_fewer_larger_gpus(
+    target_ms: float, gpus: set[int]
+) -> None:
+    """16 GB of weights on 4 L4 answer in 5 s; two H100 with ten times the bandwidth hold them.
+
+    They cost less than four copies here, so those are not the step to take. Where 5 s keep the
+    target, a server stays on as many GPUs.
+    """
+    four = sold("four", "4.00", gpu="L4", gpu_count=4, gpu_memory_gib=24)
+    two = sold("two", "3.50", gpu="H100-SXM-80GB", gpu_count=2, interconnect="nvlink")
+    profile = a_profile(
+        {"util.kernel_time": 0.95, "mem.used_gib": Statistics(max=20.0, min=20.0)},
+        hours=None,
+        kind="inference_online",
+        framework="vllm",
+        precision="bf16",
+        gpu="L4",
+        gpu_count=4,
+        parallelism="tensor",
+        parameters=8.03e9,
+        requests_per_s=1.0,
+        serving=replace(IDLE, requests_running=4.8, token_ms=Latency(p50=16.0, p99=19.0)),
+        latency_ms=Latency(p50=4800.0, p99=5000.0),
+        latency_slo_ms=target_ms,
+    )
+    (job,) = plan(running(profile, four), offers=(four, two)).jobs
+    assert {round(o.offer.gpu_count) for o in job.options} | {4} == gpus
+    if 2 in gpus:
+        assert job.choice is not None
+        assert job.choice.offer == two
+        assert job.now is None or job.now.actions != ("more-gpus",)
+
+
 def test_a_target_by_flag_and_in_the_file_is_one_number() -> None:
     """The same plan, to the byte, but for where the target was written."""
     latency = Latency(p50=2400.0, p99=6000.0)
