@@ -322,6 +322,7 @@ def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
     pairs = zip(peaks(today), peaks(gpu), strict=True)
     has_more = ((more or 0) >= (peak or 0) for peak, more in pairs)
     is_sure = candidate.speed.low >= 1.0 and unproven(size, context) is None
+    is_sure = is_sure and context.profile.hardware.slice is None  # of a slice it is a guess
     return is_sure and size.used >= context.profile.gpu_count and all(has_more)
 
 

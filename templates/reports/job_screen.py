@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
+from planner.profile.kinds import JobKind
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from planner.signals.finding import Finding
 
 _SAME_TIME = 1.05
+SERVICES = frozenset(kind.value for kind in JobKind if kind.answers)
 _ZERO, _ENDLESS = Decimal(0), Decimal("inf")
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
@@ -164,7 +166,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     notes += _spare(job, plan)
     command = next_command(job, plan)
     if command:
-        notes.append(Line(label=_("Run"), text=with_plan(command)))
+        notes.append(_run_line(command, job))
     how = job.answer.now.command if job.answer.now else None
     return FirstScreen(
         title=f"{job.name}: {where}{read_from}",
@@ -671,6 +673,14 @@ def next_command(job: JobPlan, plan: Plan) -> str:
         command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
         command += " --run COMMAND"
     return command
+
+
+def _run_line(command: str, job: JobPlan) -> Line:
+    """Return what to type next; of a service that it is a trial, where it ends what it starts."""
+    text = with_plan(command)
+    if job.kind in SERVICES and "--ttl" in command:
+        text = _("{command} (a trial, which ends itself)", command=text)
+    return Line(label=_("Run"), text=text)
 
 
 def plan_argument() -> str:

@@ -40,13 +40,13 @@ def pack(*words, **named):
         os.write(2, b"packed there\\n")
     return pack_rows(*words, **named)
 packing.pack_rows = pack
-from gpucost.commands.planning import plan
-write = plan.write_pieces
+from gpucost.views import output
+write = output.write_pieces
 def learned(target, pieces):
     from providers.redaction import learn
     learn({learned!r})
     write(target, pieces)
-plan.write_pieces = learned
+output.write_pieces = learned
 sys.exit(run(sys.argv[2:]))
 """
 
