@@ -10,6 +10,7 @@ from planner.models.costs import Saving
 from planner.models.document import Messages, Number
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
+from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved
 from pricing.money import Amount
 
@@ -235,6 +236,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
         return any(line.what == "owed" for line in self.lines)
 
 
+_ANSWERS = frozenset(kind.value for kind in JobKind if kind.answers)
+
+
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is planned for one job.
 
@@ -290,6 +294,11 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     def option(self, id_: str | None) -> Option | None:
         """Return the option with an id; None where there is none."""
         return next((option for option in self.options if option.id == id_), None)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers requests, and has no end of its own."""
+        return self.kind in _ANSWERS
 
     @property
     def choice(self) -> Option | None:

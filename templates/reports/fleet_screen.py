@@ -16,7 +16,6 @@ from templates.report_text import machine_name, money_range, money_text, period_
 from templates.reports.decision import work_hours
 from templates.reports.fleet_rows import Alike, group_alike, group_row, names
 from templates.reports.job_screen import (
-    SERVICES,
     Action,
     FirstScreen,
     Line,
@@ -437,7 +436,7 @@ def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
     sharing = [job for job, placement in placements if placement and len(placement.jobs) > 1]
     if sharing:
         by = " --by dra" if _shares_machines(plan) else ""
-        ttl = "" if all(job.kind in SERVICES for job in sharing) else " --ttl 8h"
+        ttl = "" if all(job.answers for job in sharing) else " --ttl 8h"
         run = f"--image IMAGE --run COMMAND{ttl}"
         return f"gpucost export{path} --to kubernetes --fleet{by} {run}"
     moving = [job for group in groups for job in group.jobs if job.answer.next]

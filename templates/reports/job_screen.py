@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
-from planner.profile.kinds import JobKind
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from planner.signals.finding import Finding
 
 _SAME_TIME = 1.05
-SERVICES = frozenset(kind.value for kind in JobKind if kind.answers)
 _ZERO, _ENDLESS = Decimal(0), Decimal("inf")
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
@@ -678,7 +676,7 @@ def next_command(job: JobPlan, plan: Plan) -> str:
 def _run_line(command: str, job: JobPlan) -> Line:
     """Return what to type next; of a service that it is a trial, where it ends what it starts."""
     text = with_plan(command)
-    if job.kind in SERVICES and "--ttl" in command:
+    if job.answers and "--ttl" in command:
         text = _("{command} (a trial, which ends itself)", command=text)
     return Line(label=_("Run"), text=text)
 
