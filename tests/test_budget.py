@@ -27,7 +27,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29. One importer was
 # raised by one on that day, when the last circles of imports were cut.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_274,
+    "lines of code": 69_278,
     "files": 447,
     "modules with one importer": 64,
     "modules in a circle of imports": 0,

@@ -341,6 +341,12 @@ def _latency_share(profile: Profile) -> float | None:
     return _share(worst_latency_ms(profile), profile.job.latency_slo_ms)
 
 
+def _latency_and_target(profile: Profile) -> Message | None:
+    """Return the sentence that says how long requests take, and how long they may."""
+    latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
+    return Message("cause.latency-is", ms=latency, target=target) if latency and target else None
+
+
 def worst_latency_ms(profile: Profile) -> float | None:
     """Return the strictest latency percentile that was measured, in milliseconds."""
     latency = profile.job.latency_ms
@@ -485,6 +491,7 @@ SIGNALS: dict[str, Signal] = {
             "step.untimed_exposed": _exposed(_untimed),
             "step.comm_fraction": _step("comm_s"),
             "latency.of_target": _latency_share,
+            "latency.and_target": _latency_and_target,
         }
     ),
     **places.SIGNALS,
