@@ -215,7 +215,8 @@ def test_one_copy_on_less_is_no_faster(
 ) -> None:
     """Fewer GPUs, slower links or a slower chip never serve a copy faster, at each end."""
     step = ProfiledStep(exposed_ratio=exposed)
-    few = replace(most, gpu_count=most.gpu_count // share, nodes=1 if share > 1 else most.nodes)
+    fewer = max(1, most.gpu_count // share)
+    few = replace(most, gpu_count=fewer, nodes=1 if share > 1 else most.nodes)
     many = replace(few, gpu_count=most.gpu_count)
     pcie, nvlink = (replace(many, interconnect=link) for link in ("pcie", "nvlink"))
     full = tensor_parallel(before, many, step, chip)
