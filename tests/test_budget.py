@@ -25,7 +25,9 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
 # counted with the words of both lists, ours and the reviewers', since 2026-11-29. One importer was
-# raised by one on that day, when the last circles of imports were cut.)
+# raised by one on that day, when the last circles of imports were cut, and lost again since. Lines
+# rose by 50 on that day, which was not allowed: what fifty expert jobs asked for, less what was
+# merged. Whoever merges next owes them.)
 LIMITS: Mapping[str, int] = {
     "lines of code": 69_278,
     "files": 447,

@@ -7,6 +7,7 @@ from planner.choice.candidate import Candidate
 from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
+from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService
 from planner.signals.signals import holds_in_advance
@@ -128,7 +129,7 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
     offer, total = size.offer, size.used
     room, each = gpu_memory_gib(offer), shares_held(context.profile, total)
     today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
-    ran_out = (context.profile.job.ended or "").startswith("gpu-out-of-memory")
+    ran_out = (context.profile.job.ended or "").startswith(GPU_OUT_OF_MEMORY)
     if ran_out and not size.today and room <= today:
         return "memory", Message("no.memory-ran-out", room=room, today=today)
     if context.memory_gib is None and context.work.service is not None:

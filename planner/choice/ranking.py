@@ -35,6 +35,7 @@ from pricing.money import whole_dollars
 
 STAY = "o0"
 _LISTED = 15
+_PEAKS = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
 _SAME = Decimal("0.99")  # of a bill: what saves less saves nothing
 
 
@@ -317,13 +318,13 @@ def _is_known(candidate: Candidate, context: JobContext) -> bool:
 
 def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
     """Return whether as many GPUs with more of everything run it, at least as fast by the law."""
-    size, today, gpu = candidate.size, context.gpu, gpus()[candidate.offer.gpu]
-    peaks = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
-    pairs = zip(peaks(today), peaks(gpu), strict=True)
-    has_more = ((more or 0) >= (peak or 0) for peak, more in pairs)
-    is_sure = candidate.speed.low >= 1.0 and unproven(size, context) is None
-    is_sure = is_sure and context.profile.hardware.slice is None  # of a slice it is a guess
-    return is_sure and size.used >= context.profile.gpu_count and all(has_more)
+    size, profile = candidate.size, context.profile
+    is_part = profile.hardware.slice is not None  # what it would do on a whole GPU is a guess
+    if is_part or candidate.speed.low < 1.0 or size.used < profile.gpu_count:
+        return False
+    pairs = zip(_PEAKS(context.gpu), _PEAKS(gpus()[candidate.offer.gpu]), strict=True)
+    has_more = all((more or 0) >= (peak or 0) for peak, more in pairs)
+    return has_more and unproven(size, context) is None
 
 
 def _shortlist(

@@ -280,13 +280,13 @@ def price_changes(
 
 def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
     offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
-    gpus, needs = max(1, size.used), context.asked
+    needs, at_work = context.asked, max(1, size.used)
     return _Taken(
         size=size,
         layout=layout,
         changes=structural(size, kernels, context),
         doubt=unproven(size, context),
-        interruptions=rate(offer, needs.spot_trace, needs.checkpoints, gpus, size.machines),
+        interruptions=rate(offer, needs.spot_trace, needs.checkpoints, at_work, size.machines),
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,

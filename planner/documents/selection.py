@@ -14,7 +14,6 @@ from planner.plan.bill import CostLine, OptionCost, RentedOffer
 from planner.plan.job import JobPlan
 from planner.plan.plan import Placement, Plan
 from planner.plan.read import FoundOption, find_option
-from planner.profile.kinds import JobKind
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import InputError
 from pricing.hardware import find
@@ -359,8 +358,7 @@ def _is_nvidia(name: str) -> bool:
 
 
 def _serves(plan: Plan, name: str) -> bool:
-    job = next(job for job in plan.jobs if job.name == name)
-    return JobKind(job.kind).answers
+    return next(job for job in plan.jobs if job.name == name).answers
 
 
 def _gpu(placement: Placement, plan: Plan, request: FleetRequest) -> SharedGpu:

@@ -13,7 +13,6 @@ from planner.documents.recipe import SCHEMA, Recipe
 from planner.models.copies import CopiesWindow, windows
 from planner.plan.bill import CLUSTER, RentedOffer, that_start, tools
 from planner.plan.read import FoundOption
-from planner.profile.kinds import JobKind
 from pricing.catalog.offer import BOUGHT, EVERYWHERE
 from pricing.errors import InputError
 
@@ -162,7 +161,7 @@ def make_task(tool: str, option: FoundOption, recipe: Recipe, request: TaskReque
         recipe=_in_process(recipe),
         command=request.command,
         launcher=recipe.launcher if several else None,
-        serves=JobKind(option.job.kind).answers and request.ttl_s is None,
+        serves=option.job.answers and request.ttl_s is None,
         image=request.image,
         ttl_s=None if request.ttl_s is None else round(request.ttl_s),
         idle_s=None if request.idle_s is None else round(request.idle_s),
@@ -201,7 +200,7 @@ def _refusals(tool: str, option: FoundOption, offer: RentedOffer) -> list[str]:
 
 def _unsaid(tool: str, option: FoundOption, request: TaskRequest) -> list[str]:
     problems = []
-    if request.ttl_s is None and not (tool == CLUSTER and JobKind(option.job.kind).answers):
+    if request.ttl_s is None and not (tool == CLUSTER and option.job.answers):
         problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
     if tool == CLUSTER and request.image is None:
         problems.append("in which container? Give --image, such as --image pytorch/pytorch:2.9.")

@@ -80,7 +80,8 @@ class SampledSeries:
     @property
     def index(self) -> int | None:
         """The device's index."""
-        return int(self._number[1]) if self._number else None
+        number = self._number
+        return int(number[1]) if number else None
 
     @property
     def device(self) -> str | None:

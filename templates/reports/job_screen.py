@@ -546,11 +546,11 @@ def _pays_sooner(way: Way, now: Now) -> str:
 def _work(step: Now | Way, plan: Plan) -> str:
     """Return the hours of work, when they are paid back, and how long the job takes then."""
     parts, factor = [work_hours(step.effort_hours or 0)], step.time_factor or 1.0
-    moving_usd, saved = getattr(step, "move_usd", None), getattr(step.saves, "usd", None)
+    moving_usd, saved = getattr(step, "move_usd", _ZERO), getattr(step.saves, "usd", None)
     if moving_usd and saved and moving_usd > saved / 10:  # less does not change the answer
         parts.append(_("{usd} to move data", usd=whole_dollars(moving_usd)))
     if step.pays_back_periods != 0:
-        is_least = getattr(step, "move_usd", _ZERO) is None
+        is_least = moving_usd is None
         parts.append(payback(step.pays_back_periods, plan, is_least=is_least))
     if factor >= _SAME_TIME or factor * _SAME_TIME <= 1:
         parts.append(_("{times}x speed", times=f"{1 / factor:.2g}"))
@@ -677,7 +677,7 @@ def _run_line(command: str, job: JobPlan) -> Line:
     """Return what to type next; of a service that it is a trial, where it ends what it starts."""
     text = with_plan(command)
     if job.answers and "--ttl" in command:
-        text = _("{command} (a trial, which ends itself)", command=text)
+        text = _("a trial, which ends itself: {command}", command=text)
     return Line(label=_("Run"), text=text)
 
 

@@ -158,18 +158,29 @@ def test_the_end_is_proved_by_the_nodes(
     assert all(died for _, died in digitalocean.estate.bills.values())
 
 
-def test_nodes_of_an_autoscaler_are_written_down_and_end(
-    session: Session, digitalocean: DigitalOcean
-) -> None:
-    """A node that was added later gets its bill with the next survey, and goes with the pool."""
+def scaled_to_three(session: Session, digitalocean: DigitalOcean) -> LaunchSpec:
+    """A launch of one node, whose autoscaler has added two."""
     spec = launched(session, a_pool(1, min_nodes=1, max_nodes=3))
     clusters = digitalocean.estate.clusters
     (pool,) = clusters.ours.values()
     clusters.scale(pool, 3)
-    survey(session)
+    return spec
+
+
+def billed(session: Session, spec: LaunchSpec) -> int:
+    """How many machines of the run have a bill in the journal."""
     run = session.journal.deployment(spec.marks.run)
     assert run is not None
-    assert len([one for one in run.machines if one.billed_from]) == 3
+    return len([machine for machine in run.machines if machine.billed_from])
+
+
+def test_nodes_of_an_autoscaler_are_written_down_and_end(
+    session: Session, digitalocean: DigitalOcean
+) -> None:
+    """A node that was added later gets its bill with the next survey, and goes with the pool."""
+    spec = scaled_to_three(session, digitalocean)
+    survey(session)
+    assert billed(session, spec) == 3
     end_run(session, spec.marks, None)
     assert all(died for _, died in digitalocean.estate.bills.values())
 
@@ -178,16 +189,11 @@ def test_nodes_that_only_their_pool_shows_are_written_down(
     session: Session, digitalocean: DigitalOcean
 ) -> None:
     """Where no list shows anything yet, what the pool answers by its id has a bill all the same."""
-    spec = launched(session, a_pool(1, min_nodes=1, max_nodes=3))
-    clusters = digitalocean.estate.clusters
-    (pool,) = clusters.ours.values()
-    clusters.scale(pool, 3)
+    spec = scaled_to_three(session, digitalocean)
     digitalocean.world = World(list_lag_s=3600)
     seen = survey(session)
     assert len([owned for owned in seen.resources if owned.kind == NODE]) == 3
-    run = session.journal.deployment(spec.marks.run)
-    assert run is not None
-    assert len([machine for machine in run.machines if machine.billed_from]) == 3
+    assert billed(session, spec) == 3
 
 
 def test_a_node_is_never_ended_alone(session: Session, digitalocean: DigitalOcean) -> None:
