@@ -39,14 +39,11 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is in any of them.
     """
-    text, damaged = builder.text, 0
-    if GPUSTAT_LINE.search(text):
-        rows = list(_gpustat_lines(text))
+    if GPUSTAT_LINE.search(builder.text):
+        rows = list(_gpustat_lines(builder.text))
     else:
-        queries, damaged = objects(text)
-        rows = [row for query in queries for row in _gpustat_query(query)]
+        rows = [r for query in objects(builder, "cut query") for r in _gpustat_query(query)]
     builder.rows_read += len(rows)
-    builder.leave_out("cut query", damaged)
     return device_recording(builder, rows, hints)
 
 
@@ -94,19 +91,17 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is in any of them.
     """
-    snapshots, damaged = values(builder.text)
     rows = [
         DeviceRow(
             cells=texts_of(gpu, names_of("nvtop")),
             index=index,
             model=text_of(gpu.get("device_name")),
         )
-        for snapshot in snapshots
+        for snapshot in values(builder, "cut snapshot")
         for index, gpu in enumerate(snapshot if isinstance(snapshot, list) else [snapshot])
         if isinstance(gpu, dict)
     ]
     builder.rows_read += len(rows)
-    builder.leave_out("cut snapshot", damaged)
     return device_recording(builder, rows, hints)
 
 
@@ -118,13 +113,10 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no row names a reading of a GPU.
     """
-    text = builder.text
-    is_json = text.lstrip()[:1] in ("{", "[")
-    table = [] if is_json else list(csv_rows(builder, "cut line"))
-    collections, damaged = objects(text) if is_json else (table, 0)
+    is_json = builder.text.lstrip()[:1] in ("{", "[")
+    collections = (objects if is_json else csv_rows)(builder, "cut line")
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
     builder.rows_read += len(rows)
-    builder.leave_out("cut line", damaged)
     return device_recording(builder, rows, hints)
 
 
@@ -231,16 +223,13 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is in it.
     """
-    text, damaged = builder.text, 0
     # `--watch` prints a line for people before the JSON; a cell of CSV may hold a list.
-    if _JSON_LINE.search(text):
-        answers, damaged = values(text)
-        items = list(_gpus(answers))
+    if _JSON_LINE.search(builder.text):
+        items = _gpus(values(builder, "cut answer"))
     else:
-        items = list(_amd_smi_csv(text))
+        items = _amd_smi_csv(builder.text)
     rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
     builder.rows_read += len(rows)
-    builder.leave_out("cut answer", damaged)
     return device_recording(builder, rows, hints)
 
 
@@ -313,12 +302,10 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no card is in it.
     """
-    text = builder.text
-    is_json = text.lstrip()[:1] in ("{", "[")
-    answers, damaged = objects(text) if is_json else (list(_rocm_smi_csv(text)), 0)
+    is_json = builder.text.lstrip()[:1] in ("{", "[")
+    answers = objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
     rows = [row for answer in answers for row in _cards(answer)]
     builder.rows_read += len(rows)
-    builder.leave_out("cut answer", damaged)
     return device_recording(builder, rows, hints)
 
 

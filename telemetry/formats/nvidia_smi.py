@@ -11,8 +11,8 @@ from defusedxml.ElementTree import fromstring
 from pricing.errors import InputError
 from telemetry.formats import csv_log
 from telemetry.readers import clock, csv_text
-from telemetry.readers.column_names import csv_cells, names_of
-from telemetry.readers.csv_text import number_in
+from telemetry.readers.column_names import names_of
+from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
@@ -174,10 +174,9 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: neither a GPU of a table nor a row of CSV is complete.
     """
     text = builder.text
-    csv_rows = csv_text.split([text], hints)
-    if csv_rows is not None and any(table.rows for table in csv_rows.tables.values()):
-        csv_builder = RecordingBuilder(builder.payload, "nvidia-smi-csv")
-        return csv_log.read_rows(csv_builder, csv_rows, hints)
+    log = csv_text.split([text], hints)
+    if log is not None and any(table.rows for table in log.tables.values()):
+        return csv_log.read_rows(RecordingBuilder(builder.payload, "nvidia-smi-csv"), log, hints)
     rows = list(_table_rows(text, builder))
     builder.rows_read += len(rows)
     _refuse_several_machines(builder.name, rows)
@@ -345,18 +344,10 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _processes(builder: RecordingBuilder) -> Iterator[_Cells]:
-    header: list[str] = []
-    for line in builder.text.split("\n"):
-        cells = csv_cells(line.strip())
-        if "pid" in cells:
-            header = [re.sub(r"\s*\[[^\]]*\]$", "", cell).strip() for cell in cells]
-            header = [_USED if name == "used_memory" else name for name in header]
-        elif header and line.strip():
-            if len(cells) == len(header):
-                builder.rows_read += 1
-                yield dict(zip(header, cells, strict=True))
-            else:
-                builder.leave_out("wrong number of fields")
+    for cells in csv_rows(builder, "wrong number of fields", "pid"):
+        builder.rows_read += 1
+        named = {re.sub(r"\s*\[[^\]]*\]$", "", name): cell for name, cell in cells.items()}
+        yield {_USED if name == "used_memory" else name: cell for name, cell in named.items()}
 
 
 def _device(cells: Mapping[str, str]) -> str:

@@ -5,9 +5,10 @@ import json
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import ijson
@@ -19,7 +20,7 @@ from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import mappings_in, text_of, whole_of
+from telemetry.readers.records import mapping_of, mappings_in, number_of, text_of, whole_of
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import GIB
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line, rank_of
@@ -70,16 +71,12 @@ PARTS = 100
 _MOST_S = 1e8  # three years: nobody profiles longer
 
 
-def _doubles() -> "array[float]":
-    return array("d")
-
-
 @dataclass(slots=True)
 class Spans:
     """Stretches of time by begin and length, seconds, in any order."""
 
-    begins: "array[float]" = field(default_factory=_doubles)
-    lengths: "array[float]" = field(default_factory=_doubles)
+    begins: "array[float]" = field(default_factory=lambda: array("d"))
+    lengths: "array[float]" = field(default_factory=lambda: array("d"))
 
     def add(self, begin_s: float, length_s: float) -> None:
         """Add a stretch."""
@@ -135,9 +132,7 @@ def samples_of(
         frames.append(
             pd.DataFrame({TIME: edges[:-1], GPU: f"index {device}", "util.kernel_time": share})
         )
-    if not frames:
-        return no_samples()
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames, ignore_index=True) if frames else no_samples()
 
 
 def plausible(begin_s: float, length_s: float) -> bool:
@@ -151,6 +146,9 @@ _HOST = frozenset(("user_annotation", "cpu_op", "operator", "python_function"))
 _MICRO = 1e-6
 _EPOCH_S = 1e9  # since 2001: older profilers write the time of day, newer ones that of a clock
 _MOST_HEADER = 200_000
+_MOST_BYTES = 1 << 50  # of a device's memory
+
+_About = Mapping[int, tuple[object, object]]  # of each device its name, and its memory in bytes
 
 
 @dataclass(slots=True)
@@ -193,7 +191,7 @@ def read_kineto(builder: RecordingBuilder, _: Hints) -> Recording:
     samples = samples_of(trace.device.busy(), begin_s, max(end_s, begin_s + _MICRO), builder)
     return builder.recording(
         samples,
-        _gpus(payload.data, trace),
+        _identities(trace.device, _about(payload.data)),
         observed=_observed(payload.data, steps),
         absolute=begin_s > _EPOCH_S,
     )
@@ -282,9 +280,8 @@ def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
         return None
     timed = steps[steps["n"] > 0]
     waits = timed["data_wait_s"]
-    about = _header(data, b'"distributedInfo"')
-    rank = whole_of(about.get("rank")) if isinstance(about, dict) else None
-    world = whole_of(about.get("world_size")) if isinstance(about, dict) else None
+    about = mapping_of(_header(data, b'"distributedInfo"'))
+    rank, world = whole_of(about.get("rank")), whole_of(about.get("world_size"))
     wait_s = float(waits.mean()) if waits.notna().any() else None
     is_run = world is not None and world > 1
     means = float(timed["step_s"].mean()), wait_s
@@ -299,28 +296,28 @@ def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
     )
 
 
-def _gpus(data: bytes, trace: _Trace) -> tuple[GpuIdentity, ...]:
-    properties = _header(data, b'"deviceProperties"')
-    about = {
-        index: item
-        for item in mappings_in(properties)
+def _about(data: bytes) -> _About:
+    """Return what the head of a trace says of its devices."""
+    return {
+        index: (item.get("name"), item.get("totalGlobalMem"))
+        for item in mappings_in(_header(data, b'"deviceProperties"'))
         if (index := whole_of(item.get("id"))) is not None
     }
+
+
+def _identities(device_time: _DeviceTime, about: _About) -> tuple[GpuIdentity, ...]:
+    """Return who the devices are on which something ran."""
     return tuple(
         GpuIdentity(
             key=f"index {device}",
-            index=device,
-            model=text_of(about.get(device, {}).get("name")),
-            memory_gib=_gib(about.get(device, {}).get("totalGlobalMem")),
+            index=device if device >= 0 else None,
+            model=text_of(name),
+            memory_gib=None if size is None or size >= _MOST_BYTES else size / GIB,
         )
-        for device in sorted(trace.device.devices)
+        for device in sorted(device_time.devices)
+        for name, total in [about.get(device, (None, None))]
+        for size in [number_of(total)]
     )
-
-
-def _gib(total: object) -> float | None:
-    if isinstance(total, bool) or not isinstance(total, int):
-        return None
-    return total / GIB if 0 < total < 1 << 50 else None
 
 
 def _header(data: bytes, key: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -353,7 +350,9 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(builder.payload.data)
-            database.set_progress_handler(_Patience(), _INSTRUCTIONS)
+            # A table that is a view in truth may make a query go on without end.
+            calls = count()
+            database.set_progress_handler(lambda: next(calls) >= _MOST_CALLS, _INSTRUCTIONS)
             tables = _tables(database)
             for device, begin_s, length_s, kernel in _work(database, tables):
                 if plausible(begin_s, length_s):
@@ -361,7 +360,7 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
                     device_time.add(device, begin_s, length_s, kernel)
                 else:
                     builder.leave_out("time not readable")
-            gpus = _nsys_gpus(database, tables, device_time)
+            gpus = _identities(device_time, _nsys_gpus(database, tables))
     except (sqlite3.Error, OverflowError, ValueError, MemoryError) as error:
         raise InputError(
             f"{builder.name}: the SQLite database is damaged or cut off ({error}), so nothing in "
@@ -377,17 +376,6 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
     )
     samples = samples_of(busy, begin_s, max(end_s, begin_s + _NANO), builder)
     return builder.recording(samples, gpus, absolute=False)
-
-
-class _Patience:
-    """Ends a query that goes on without end, as a table that is a view in truth may make it."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-
-    def __call__(self) -> int:
-        self._calls += 1
-        return int(self._calls > _MOST_CALLS)
 
 
 def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
@@ -408,39 +396,21 @@ def _work(
     for table in _WORK:
         if not {"start", "end", "deviceId"} <= tables.get(table, set()):
             continue
-        query = f'SELECT start, "end", deviceId, NULL FROM {table}'  # noqa: S608 - our own names
-        if table == _KERNEL:
-            named = "shortName" in tables[table] and {"id", "value"} <= tables.get(
-                "StringIds", set()
-            )
-            query = (
-                f'SELECT k.start, k."end", k.deviceId, s.value FROM {table} k '  # noqa: S608
-                "LEFT JOIN StringIds s ON s.id = k.shortName"
-                if named
-                else f"SELECT start, \"end\", deviceId, '' FROM {table}"  # noqa: S608
-            )
+        name, joined = "NULL", ""
+        if "shortName" in tables[table] and {"id", "value"} <= tables.get("StringIds", set()):
+            name, joined = "s.value", "LEFT JOIN StringIds s ON s.id = w.shortName"
+        query = f'SELECT w.start, w."end", w.deviceId, {name} FROM {table} w {joined}'  # noqa: S608 - our own names
         cursor = database.execute(query)
         while rows := cursor.fetchmany(_AT_ONCE):
-            for start, end, device, name in rows:
+            for start, end, device, kernel_name in rows:
                 if isinstance(start, int) and isinstance(end, int) and isinstance(device, int):
-                    kernel = str(name or "") if table == _KERNEL else None
+                    kernel = str(kernel_name or "") if table == _KERNEL else None
                     yield device, start * _NANO, (end - start) * _NANO, kernel
 
 
-def _nsys_gpus(
-    database: sqlite3.Connection, tables: dict[str, set[str]], device_time: _DeviceTime
-) -> tuple[GpuIdentity, ...]:
-    about: dict[int, tuple[object, object]] = {}
-    if {"id", "name", "totalMemory"} <= tables.get("TARGET_INFO_GPU", set()):
-        rows = database.execute("SELECT id, name, totalMemory FROM TARGET_INFO_GPU")
-        about = {row[0]: (row[1], row[2]) for row in rows.fetchmany(_AT_ONCE)}
-    return tuple(
-        GpuIdentity(
-            key=f"index {device}",
-            index=device if device >= 0 else None,
-            model=name if isinstance(name, str) and name else None,
-            memory_gib=total / GIB if isinstance(total, int) and total > 0 else None,
-        )
-        for device in sorted(device_time.devices)
-        for name, total in [about.get(device, (None, None))]
-    )
+def _nsys_gpus(database: sqlite3.Connection, tables: dict[str, set[str]]) -> _About:
+    """Return what a report says of its devices."""
+    if not {"id", "name", "totalMemory"} <= tables.get("TARGET_INFO_GPU", set()):
+        return {}
+    rows = database.execute("SELECT id, name, totalMemory FROM TARGET_INFO_GPU")
+    return {row[0]: (row[1], row[2]) for row in rows.fetchmany(_AT_ONCE)}

@@ -108,7 +108,7 @@ class ControlGroup:
     @property
     def quota_cores(self) -> float | None:
         """Cores of time that the group may use; None without a limit."""
-        return self._lowest_limit("cpu", {1: _quota_v1, 2: _quota_v2})
+        return self._lowest_limit("cpu", _quota_cores)
 
     @property
     def cpus(self) -> frozenset[int] | None:
@@ -127,7 +127,7 @@ class ControlGroup:
     @property
     def limit_gib(self) -> float | None:
         """Memory that it may use; None without a limit."""
-        return self._lowest_limit("memory", {1: _limit_v1, 2: _limit_v2})
+        return self._lowest_limit("memory", _limit_gib)
 
     def used_gib(self) -> float | None:
         """Return the memory that it holds, without the file cache that can go at once."""
@@ -169,13 +169,13 @@ class ControlGroup:
         return None if count is None else int(count)
 
     def _lowest_limit(
-        self, controller: str, limits: Mapping[int, Callable[[Path], float | None]]
+        self, controller: str, limit: Callable[[int, Path], float | None]
     ) -> float | None:
         """Return the lowest limit of a group and of those above it; None without one."""
         group = self._places.get(controller)
         if group is None:
             return None
-        values = map(limits[group.version], group.folders)
+        values = (limit(group.version, folder) for folder in group.folders)
         return min((value for value in values if value is not None), default=None)
 
 
@@ -228,25 +228,16 @@ def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
     yield from existing or [point]
 
 
-def _quota_v2(folder: Path) -> float | None:
-    fields = kernel_text(folder / "cpu.max").split()
-    limited = len(fields) == 2 and all(word.isdecimal() for word in fields)  # noqa: PLR2004
-    return int(fields[0]) / int(fields[1]) if limited and int(fields[1]) else None
+def _quota_cores(version: int, folder: Path) -> float | None:
+    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if version == 1 else ("cpu.max",)
+    # Quota and period; without a limit the first is -1, or "max".
+    words = [word for name in names for word in kernel_text(folder / name).split()]
+    limited = len(words) == 2 and all(word.isdecimal() and int(word) for word in words)  # noqa: PLR2004
+    return int(words[0]) / int(words[1]) if limited else None
 
 
-def _quota_v1(folder: Path) -> float | None:
-    quota = _number(folder / "cpu.cfs_quota_us")  # -1 without a limit
-    period = _number(folder / "cpu.cfs_period_us")
-    return quota / period if quota and period else None
-
-
-def _limit_v2(folder: Path) -> float | None:
-    limit = _number(folder / "memory.max")
-    return None if limit is None else limit / GIB
-
-
-def _limit_v1(folder: Path) -> float | None:
-    limit = _number(folder / "memory.limit_in_bytes")
+def _limit_gib(version: int, folder: Path) -> float | None:
+    limit = _number(folder / ("memory.limit_in_bytes" if version == 1 else "memory.max"))
     return None if limit is None or limit >= _UNLIMITED else limit / GIB
 
 

@@ -178,16 +178,18 @@ def _name_of_machine(environ: Mapping[str, str]) -> str | None:
     """
     node = next((environ[name] for name in _NODE_NAMES if environ.get(name)), None)
     if node is not None:
-        return _digest("host", node)
+        return f"host-{_digest(node)}"
     if in_container():
         boot = kernel_text(_BOOT_ID)
-        return _digest("boot", boot) if boot else None
+        return f"boot-{_digest(boot)}" if boot else None
     own = kernel_text(_MACHINE_ID)
-    return _digest("machine", f"gpucost {own}") if own else _digest("host", socket.gethostname())
+    return (
+        f"machine-{_digest(f'gpucost {own}')}" if own else f"host-{_digest(socket.gethostname())}"
+    )
 
 
-def _digest(kind: str, name: str) -> str:
-    return f"{kind}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 # Variables that processes of one launch share, and no others: Slurm, torchrun, Open MPI, MPICH.
@@ -212,9 +214,7 @@ def host_name() -> str:
 
 def node_of(host: str) -> str:
     """Return what profiles call a machine: a hash, for the name may tell too much."""
-    import hashlib  # noqa: PLC0415 - a command waits for us
-
-    return hashlib.sha256(host.encode()).hexdigest()[:_DIGITS]
+    return _digest(host)
 
 
 def usable_cpus() -> str:
@@ -236,16 +236,12 @@ def launch_of(environ: Mapping[str, str], argv: Sequence[str] = ()) -> str | Non
         argv: the command, where a launcher stands in it that is started on several machines: its
             words but for those that say which machine it is.
     """
-    import hashlib  # noqa: PLC0415 - a command waits for us
-
     # A Slurm job runs many things; what its step runs is one launch.
     names = _LAUNCHERS if environ.get(_SLURM[1]) else [n for n in _LAUNCHERS if n not in _SLURM]
     variables = [f"{name}={environ[name]}" for name in names if environ.get(name)]
     spread = any(word.startswith(_MACHINES) and word.partition("=")[2] != "1" for word in argv)
     variables += _without_place(argv) if spread else ()
-    return (
-        hashlib.sha256("\0".join(variables).encode()).hexdigest()[:_DIGITS] if variables else None
-    )
+    return _digest("\0".join(variables)) if variables else None
 
 
 def _without_place(argv: Sequence[str]) -> list[str]:

@@ -471,18 +471,20 @@ def _throttled(cell: str) -> float:
     return _FLAGS.get(cell.lower(), np.nan)
 
 
-def csv_rows(builder: RecordingBuilder, reason: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table with commas by the names in its first line.
+def csv_rows(builder: RecordingBuilder, reason: str, head: str = "") -> Iterator[dict[str, str]]:
+    """Yield the rows of a table with commas by the names above them.
 
     Args:
         builder: where rows are counted that are left out.
         reason: what is said of a row with more or fewer cells than the header.
+        head: a name in every header, which comes again with every call of a tool; "" where the
+            first line is the only one.
     """
-    lines = [line for line in builder.text.splitlines() if line.strip()]
-    header = csv_cells(lines[0]) if lines else []
-    for line in lines[1:]:
-        cells = csv_cells(line)
-        if len(cells) == len(header):
+    header: list[str] = []
+    for cells in (csv_cells(line) for line in builder.text.splitlines() if line.strip()):
+        if head in cells if head else not header:
+            header = cells
+        elif header and len(cells) == len(header):
             yield dict(zip(header, cells, strict=True))
-        else:
+        elif header:
             builder.leave_out(reason)

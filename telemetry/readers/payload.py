@@ -7,7 +7,7 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -77,14 +77,14 @@ class Stream:
     def __init__(self, path: str, stdin: BinaryIO | None = None) -> None:
         self.name = "-" if path == "-" else base_name(path)
         self.path = path
-        self._hash = hashlib.sha256()
-        self._hashing = True
-        self._packed_bytes = 0
         self._read = bytearray()
         self._raw = self._open(path, stdin)
         self._owned = path != "-"
+        self._given = _Given(self._raw, self.name)
+        self._damaged: dict[type[Exception], str] = {}  # what says so of each kind of packing
         try:
-            self._chunks = self._unpacked(self._hashed(self._raw))
+            # The first read is small: a head that is not telemetry should cost nothing more.
+            self._unpacked = self._unpacking(io.BufferedReader(self._given, HEAD_BYTES))
             self._fill(HEAD_BYTES)
             self._skip_hole()
         except BaseException:
@@ -110,19 +110,18 @@ class Stream:
     def load(self) -> Payload:
         """Return the whole source; once, as it is not kept here."""
         self._fill(None)
-        return Payload(
-            name=self.name, data=self._take(), sha256=self._hash.hexdigest(), path=self.path
-        )
+        sha256 = self._given.hash.hexdigest()
+        return Payload(name=self.name, data=self._take(), sha256=sha256, path=self.path)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the whole source in parts; once, in place of `load`.
 
         None is kept and none is hashed: hashing takes a tenth of the time of reading a log.
         """
-        self._hashing = False
+        self._given.hashing = False
         size = len(self._read)
         yield self._take()
-        for chunk in self._chunks:
+        while chunk := self._read_by(self._unpacked.read, _CHUNK):
             size += len(chunk)
             self._hold_ratio(size)
             yield chunk
@@ -155,46 +154,27 @@ class Stream:
         except ValueError:
             raise InputError(f"{path!r}: no file name. Check the spelling.") from None
 
-    def _hashed(self, raw: BinaryIO) -> Iterator[bytes]:
-        # The first read is small: a head that is not telemetry should cost nothing more.
-        size = HEAD_BYTES
-        try:
-            while chunk := raw.read(size):
-                if self._hashing:
-                    self._hash.update(chunk)
-                self._packed_bytes += len(chunk)
-                yield chunk
-                size = _CHUNK
-        except OSError as error:
-            raise InputError(f"{self.name}: reading stopped: {error.strerror}.") from None
-
-    def _unpacked(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _unpacking(self, source: io.BufferedReader) -> io.BufferedReader:
+        """Return a source without what it is packed in."""
         for _ in range(MOST_LAYERS):
-            first = next(chunks, b"")
-            chunks = _chain(first, chunks)
+            first = self._read_by(source.peek, len(_ZSTANDARD))
             if first.startswith(_ZSTANDARD):
-                chunks = self._of_zstandard(chunks)
-                continue
-            if not first.startswith(_MAGIC):
-                return chunks
-            chunks = self._inflated(chunks)
+                source = self._of_zstandard(source)
+            elif first.startswith(_MAGIC):
+                text = (
+                    "the gzip data is damaged or cut off, so nothing in it can be trusted. Copy "
+                    "the file again, or unpack what is left with `gzip -dc`."
+                )
+                self._damaged |= dict.fromkeys((EOFError, zlib.error, gzip.BadGzipFile), text)
+                source = io.BufferedReader(gzip.GzipFile(fileobj=source), _CHUNK)
+            else:
+                return source
         raise InputError(
             f"{self.name}: packed more than {MOST_LAYERS - 1} times, which no tool does. "
             "Unpack it and give the telemetry file itself."
         )
 
-    def _inflated(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        try:
-            with gzip.GzipFile(fileobj=io.BufferedReader(_Pull(chunks), _CHUNK)) as unpacked:
-                while data := unpacked.read(_CHUNK):
-                    yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise InputError(
-                f"{self.name}: the gzip data is damaged or cut off, so nothing in it can be "
-                "trusted. Copy the file again, or unpack what is left with `gzip -dc`."
-            ) from None
-
-    def _of_zstandard(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _of_zstandard(self, source: io.BufferedReader) -> io.BufferedReader:
         try:
             library = importlib.import_module("zstandard")
         except ImportError:
@@ -202,24 +182,25 @@ class Stream:
                 f"{self.name}: packed with Zstandard. Install the package that unpacks it: "
                 "pip install zstandard, or unpack it with `zstd -d`."
             ) from None
+        # The library ends quietly where the last frame is cut: what follows is not known.
+        self._damaged[library.ZstdError] = (
+            "the Zstandard data is damaged or cut off, so nothing in it can be trusted. Copy the "
+            "file again."
+        )
+        unpacked = library.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+        return io.BufferedReader(unpacked, _CHUNK)
+
+    def _read_by(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
-            source = io.BufferedReader(_Pull(chunks), _CHUNK)
-            with library.ZstdDecompressor().stream_reader(
-                source, read_across_frames=True
-            ) as unpacked:
-                while data := unpacked.read(_CHUNK):
-                    yield data
-            # The library ends quietly where the last frame is cut: what follows is not known.
-        except library.ZstdError:
-            raise InputError(
-                f"{self.name}: the Zstandard data is damaged or cut off, so nothing in it can be "
-                "trusted. Copy the file again."
-            ) from None
+            return read(size)
+        except tuple(self._damaged) as error:
+            text = next(t for kind, t in self._damaged.items() if isinstance(error, kind))
+            raise InputError(f"{self.name}: {text}") from None
 
     def _fill(self, size: int | None) -> None:
         while size is None or len(self._read) < size:
-            chunk = next(self._chunks, None)
-            if chunk is None:
+            chunk = self._read_by(self._unpacked.read, size or _CHUNK)
+            if not chunk:
                 return
             self._read += chunk
             read = len(self._read)
@@ -231,7 +212,7 @@ class Stream:
                 )
 
     def _hold_ratio(self, read: int) -> None:
-        if read > RATIO_FROM_BYTES and read > MOST_RATIO * max(1, self._packed_bytes):
+        if read > RATIO_FROM_BYTES and read > MOST_RATIO * max(1, self._given.count):
             raise InputError(
                 f"{self.name}: unpacks to more than {MOST_RATIO} times its size, which no log "
                 "does. Give the telemetry file itself, unpacked."
@@ -251,30 +232,27 @@ def hash_of(path: str) -> str:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
-class _Pull(io.RawIOBase):
-    """A file object over chunks, as gzip wants one."""
+class _Given(io.RawIOBase):
+    """The bytes of a source as they are given: hashed and counted as they are read."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, raw: BinaryIO, name: str) -> None:
         super().__init__()
-        self._chunks = chunks
-        self._rest = memoryview(b"")
+        self._raw, self._name = raw, name
+        self.hash, self.hashing, self.count = hashlib.sha256(), True, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        if not self._rest:
-            self._rest = memoryview(next(self._chunks, b""))
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-
-def _chain(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from chunks
+        try:
+            chunk = self._raw.read(len(buffer))
+        except OSError as error:
+            raise InputError(f"{self._name}: reading stopped: {error.strerror}.") from None
+        if self.hashing:
+            self.hash.update(chunk)
+        self.count += len(chunk)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def base_name(path: str) -> str:

@@ -73,14 +73,18 @@ def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
     return (items, damaged) if len(items) >= damaged else ([], damaged)
 
 
-def values(text: str) -> tuple[list[object], int]:
-    """Return the objects and arrays of a text in their order, and how many were damaged.
+def values(builder: RecordingBuilder, reason: str) -> list[object]:
+    """Return the objects and arrays of a file in their order.
 
     Looped tools print them after each other without commas. Whatever lies between them is skipped;
     after a damaged one, reading goes on at the next line that opens one. Nothing is returned of
     what follows the hundredth damaged one.
+
+    Args:
+        builder: where damaged ones are counted.
+        reason: what is said of them.
     """
-    decoder = json.JSONDecoder()
+    decoder, text = json.JSONDecoder(), builder.text
     items: list[object] = []
     damaged, at = 0, 0
     while (opening := _next(text, at)) is not None and damaged < _MOST_DAMAGED:
@@ -92,7 +96,8 @@ def values(text: str) -> tuple[list[object], int]:
             at = len(text) if after < 0 else after + 1
             continue
         items.append(value)
-    return items, damaged
+    builder.leave_out(reason, damaged)
+    return items
 
 
 def _next(text: str, at: int) -> int | None:
@@ -103,12 +108,13 @@ def _next(text: str, at: int) -> int | None:
     return None if opening is None else opening.end() - 1
 
 
-def objects(text: str) -> tuple[list[dict[str, object]], int]:
-    """Return the objects of a text, those in arrays too, and how many values were damaged."""
-    items, damaged = values(text)
+def objects(builder: RecordingBuilder, reason: str) -> list[dict[str, object]]:
+    """Return the objects of a file, those in arrays too; other values are counted as damaged."""
+    items = values(builder, reason)
     flat = [item for value in items for item in (value if isinstance(value, list) else [value])]
     good = mappings_in(flat)
-    return good, damaged + len(flat) - len(good)
+    builder.leave_out(reason, len(flat) - len(good))
+    return good
 
 
 def mapping_of(value: object) -> dict[str, object]:
