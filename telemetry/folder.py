@@ -10,11 +10,11 @@ from pathlib import Path
 
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
-from telemetry.formats.sniff import Format, UnknownFormatError
+from telemetry.formats.sniff import UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import hash_of
-from telemetry.source_file import TelemetryFile, profiles_or_format
+from telemetry.source_file import TelemetryFile, finished_profiles, open_source
 
 # A folder of measurements holds hundreds of files, one of training data millions.
 MOST_FILES = 20_000
@@ -269,11 +269,11 @@ def _recognize(listing: FolderListing, hints: Hints) -> tuple[list[FileProfile],
     belonging = _Belonging()
     for path in listing.files:
         try:
-            content = profiles_or_format(str(path), hints)
-            if isinstance(content, Format):
-                remaining.append((path, replace(hints, format=content.name)))
+            opened = open_source(str(path), hints, load=False)
+            if opened.format is not None:
+                remaining.append((path, replace(hints, format=opened.format.name)))
                 continue
-            for profile in content:
+            for profile in finished_profiles(opened, hints):
                 ready.append(FileProfile(path=path, profile=profile))
                 belonging.add(path, profile)
         except UnknownFormatError as error:

@@ -51,8 +51,16 @@ class SourceFile:
     payload: Payload
 
 
-def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> SourceFile:
+def open_source(
+    path: str, hints: Hints, stdin: BinaryIO | None = None, *, load: bool = True
+) -> SourceFile:
     """Return one file, recognized, and loaded unless it is a large log.
+
+    Args:
+        path: `-` for standard input.
+        hints: its format, where it is known.
+        stdin: what `-` reads.
+        load: whether telemetry is loaded, too; a profile is in any case.
 
     Raises:
         UnknownFormatError: it is nothing that gpucost reads.
@@ -63,16 +71,13 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
         form = recognize(payload.name, payload.data[:HEAD_BYTES], hints)
         return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
-        form = recognize(stream.name, _head(path, stream), hints)
-        if form is not None and form.name in _IN_BLOCKS and path != "-" and _is_large(path):
+        columns = footer_of(path) if stream.head.startswith(MAGIC) else b""  # at its end
+        form = recognize(stream.name, stream.head + columns, hints)
+        in_blocks = form is not None and form.name in _IN_BLOCKS and path != "-" and _is_large(path)
+        if form is not None and (in_blocks or not load):
             payload = Payload(name=stream.name, data=b"", sha256=None, path=path)
             return SourceFile(format=form, payload=payload)
         return SourceFile(format=form, payload=stream.load())
-
-
-def _head(path: str, stream: Stream) -> bytes:
-    """Return what a file is recognized by; Parquet names its columns at its end."""
-    return stream.head + (footer_of(path) if stream.head.startswith(MAGIC) else b"")
 
 
 def _is_large(path: str) -> bool:
@@ -200,27 +205,6 @@ def _in_order(files: Sequence[TelemetryFile]) -> list[TelemetryFile]:
             hashed = replace(payload, sha256=hash_of(payload.path))
             file.source = replace(file.open(), payload=hashed)
     return sorted(files, key=lambda f: (f.open().payload.name, f.open().payload.sha256 or ""))
-
-
-def profiles_or_format(path: str, hints: Hints) -> tuple[Profile, ...] | Format:
-    """Return the profiles of a finished profile; of other sources the format, by their first bytes.
-
-    Raises:
-        UnknownFormatError: it is nothing that gpucost reads.
-        InputError: it cannot be read.
-    """
-    if is_run_folder(path):
-        opened = open_source(path, hints)
-    else:
-        with Stream(path) as stream:
-            if stream.head.startswith(MAGIC) and is_run_table(path):
-                opened = open_source(path, hints)
-            else:
-                form = recognize(stream.name, _head(path, stream), hints)
-                if form is not None:
-                    return form
-                opened = SourceFile(format=None, payload=stream.load())
-    return finished_profiles(opened, hints) if opened.format is None else opened.format
 
 
 def finished_profiles(file: SourceFile, hints: Hints) -> tuple[Profile, ...]:

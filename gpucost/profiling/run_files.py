@@ -29,6 +29,7 @@ from planner.profile.join import join, overlap
 from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
 from planner.proof.speed import MeasuredRun, StepRow, parse_steps
 from pricing.errors import InputError
+from telemetry.recording.observed import SUMMED
 from telemetry.recording.recording import GPU, TIME
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from telemetry.recording.recording import Recording
 
-_SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
+
 _DIGITS = 9
 
 
@@ -147,7 +148,7 @@ def _step_lines(steps: pd.DataFrame) -> str:
     lines = []
     for row in steps.to_dict("records"):
         n = row["n"]
-        means = {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
+        means = {name: round(row[name] / n, _DIGITS) for name in SUMMED if row[name] == row[name]}
         if row["loss"] == row["loss"]:
             means["loss"] = row["loss"]
         line = StepLine(t_s=round(row["t_s"], 6), step=int(row["step"]), n=int(n), **means)
@@ -255,14 +256,9 @@ def _joined(folder: Path, target: Path, own: Path) -> Joined:
         write_file(str(target), dump((profile,)))
         if _parts(folder) == names:
             break
-    done = _join_state(profile, target, len(same))
-    if done.complete:
+    measured, world = _counts(profile, len(same))
+    if measured >= world:
         shutil.rmtree(folder, ignore_errors=True)
-    return done
-
-
-def _join_state(profile: Profile, target: Path, parts: int) -> Joined:
-    measured, world = _counts(profile, parts)
     return Joined(
         profile=profile, target=target, parts=measured, world=world, complete=measured >= world
     )

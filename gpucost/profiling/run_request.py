@@ -140,23 +140,15 @@ _NODES = Path("/sys/devices/system/node")
 def surroundings() -> Surroundings:
     """Return this machine, as the kernel's files tell it."""
     gpus = _listed(_GPUS)
+    several_nodes = sum(name.startswith("node") for name in _listed(_NODES) or ()) > 1
+    node = kernel_text(_PCI / gpus[0].lower() / "numa_node") if gpus and several_nodes else ""
     return Surroundings(
         exists=os.path.exists,
         installed=lambda name: shutil.which(name) is not None,
         text_of=lambda path: kernel_text(Path(path)) or None,
         gpus=None if gpus is None else len(gpus),
-        gpu_node=_node(gpus[0]) if gpus and _several_nodes() else None,
+        gpu_node=int(node) if node.isdecimal() else None,
     )
-
-
-def _node(bus: str) -> int | None:
-    text = kernel_text(_PCI / bus.lower() / "numa_node")
-    return int(text) if text.isdecimal() else None
-
-
-def _several_nodes() -> bool:
-    names = _listed(_NODES) or []
-    return sum(name.startswith("node") for name in names) > 1
 
 
 def _listed(folder: Path) -> list[str] | None:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from planner.profile.kinds import SLOTS
 from telemetry.formats.serving import recording_by_job
-from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns, wide_column
+from telemetry.formats.sniff import is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
-from telemetry.readers.column_names import LABELS, key_of, meaning, metrics
+from telemetry.readers.column_names import LABELS, delimiter_of, key_of, meaning, metrics
 from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import timing
 from telemetry.readers.hints import Hints

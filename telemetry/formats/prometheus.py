@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pricing.errors import InputError
 from pricing.listing import listed
 from telemetry.formats.serving import recording_by_job
+from telemetry.formats.sniff import LABEL
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, float_of, mapping_of
@@ -103,7 +104,7 @@ def _columns(
 
 
 _LINE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d{1,18}))?")
-_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
 _ESCAPE = re.compile(r"\\(.)")
 # As promtool prints series: a head, then points below it, or one beside it.
 _HEAD_SIGN = " =>"
@@ -247,14 +248,14 @@ class Scrapes:
             name,
             {
                 k: _ESCAPE.sub(lambda m: "\n" if m[1] == "n" else m[1], v)
-                for k, v in _LABEL.findall(labels)
+                for k, v in LABEL.findall(labels)
             },
         )
         column.values.append(value)
         if time:
             column.times.append(int(time) / 1000)
         before = line.rpartition(" ")[0]
-        if _LABEL.sub("", labels).strip(", "):
+        if LABEL.sub("", labels).strip(", "):
             self.broken.append(self._line)
         elif time:
             self._timed.setdefault(before.rpartition(" ")[0], column)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
-from telemetry.readers.column_names import csv_header, key_of, meaning, metrics
+from telemetry.readers.column_names import csv_header, delimiter_of, key_of, meaning, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload, decode
 
@@ -276,7 +276,7 @@ _VALUES = ("_value", "value", "values", "metricvalue", "metric_value", "float_va
 _OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
 _LABELLED = re.compile(r"(?P<name>[^{}]*)\{(?P<labels>[^{}]*=\s*\"[^{}]*)\}")
 _LABELLED_SIGN = "{"
-_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _OF_ONE_GPU = re.compile(
     r"(?:(?:[\w.]+/)?(?:gpu|device)_id: ?|(?:system/)?(?:gpu|cuda|card|device)[ _.:#-]?)"
     r"(?P<gpu>\d{1,3})[ _./:-]+(?P<name>\S.*)",
@@ -307,7 +307,7 @@ def wide_column(cell: str) -> tuple[str, dict[str, str]] | None:
     A label `__name__` is the metric; so is what follows the number of a GPU.
     """
     if (labelled := _LABELLED.fullmatch(cell.strip())) is not None:
-        labels = {name.lower(): text for name, text in _LABEL.findall(labelled["labels"])}
+        labels = {name.lower(): text for name, text in LABEL.findall(labelled["labels"])}
         return labels.pop("__name__", labelled["name"].strip()), labels
     numbered = _OF_ONE_GPU.fullmatch(cell.strip())
     return (numbered["name"], {"gpu": numbered["gpu"]}) if numbered else None
@@ -325,11 +325,6 @@ def _is_wide(head: str) -> bool:
         and (_LABELLED_SIGN in line or key_of(name, {}) in metrics() or meaning(name, Hints()))
         for name, labels in columns
     )
-
-
-def delimiter_of(line: str) -> str:
-    """Return what stands between the cells of a line."""
-    return max(",;\t|", key=line.count)
 
 
 def is_filled(line: str) -> bool:

@@ -199,15 +199,15 @@ def _ram_gib(wide: _Columns) -> float | None:
 
 
 def _count_unused(wide: _Columns, t_s: NDArray[np.float64], builder: RecordingBuilder) -> None:
-    used = [v for k, v in wide.items() if _HOST.fullmatch(k) or _is_used(k)]
+    names = names_of("wandb-jsonl")
+    used = [
+        column
+        for key, column in wide.items()
+        if _HOST.fullmatch(key) or ((gpu := _GPU_KEY.fullmatch(key)) and gpu[3] in names)
+    ]
     some = np.any([np.isfinite(v) for v in used], axis=0) & np.isfinite(t_s)
     if unused := int((~some).sum()):
         builder.dropped["row without a reading"] += unused
-
-
-def _is_used(key: str) -> bool:
-    match = _GPU_KEY.fullmatch(key)
-    return match is not None and match[3] in names_of("wandb-jsonl")
 
 
 # RUN - system/gpu.0.powerWatts; beside it stand RUN - ...__MIN and __MAX of the same points.

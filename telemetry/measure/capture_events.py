@@ -14,10 +14,10 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import floor, log2
 from pathlib import Path
 from typing import Any
 
+from telemetry.recording.observed import SUMMED, add_up, of_line
 from telemetry.recording.places import most_frequent
 
 Event = dict[str, Any]
@@ -27,9 +27,6 @@ HEAD, RECENT, AT_ONCE = 100, 400, 100
 MOST = 200
 MOST_PLACES = 48
 MOST_PROCESSES = 4096
-# As the probe writes them: bucket b holds steps of 2**(b/16) to 2**((b+1)/16) seconds.
-_BUCKETS = 16
-_SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
 
 
 class EventFold:
@@ -101,7 +98,7 @@ def _kind(event: Event) -> tuple[object, ...]:
     """Return what events must have in common to be added up."""
     kind = event.get("event")
     marks = [event.get(name) for name in ("kind", "by")]
-    missing = [event.get(name) is None for name in _SUMS]
+    missing = [event.get(name) is None for name in SUMMED]
     return (kind, *marks, *missing)
 
 
@@ -115,25 +112,13 @@ def _in_pairs(events: list[Event]) -> list[Event]:
 
 def added_steps(earlier: Event, later: Event) -> Event:
     """Return the steps of two lines as one; the later line's place, the sum of everything else."""
-    lengths: dict[str, int] = defaultdict(int)
-    for line in (earlier, later):
-        for bucket, n in _lengths(line):
-            lengths[bucket] += n
-    sums = {name: _plus(earlier.get(name), later.get(name)) for name in _SUMS if name in later}
+    sums = {name: _plus(earlier.get(name), later.get(name)) for name in SUMMED if name in later}
     event = {**earlier, **later, **sums, "n": int(earlier.get("n") or 1) + int(later.get("n") or 1)}
     if "longest_s" in earlier or "longest_s" in later:
-        event["longest_s"] = max(earlier.get("longest_s") or 0.0, later.get("longest_s") or 0.0)
-        event["lengths"] = dict(sorted(lengths.items()))
+        times = add_up(map(of_line, (earlier, later)))
+        event["longest_s"] = times.longest_s or 0.0
+        event["lengths"] = {str(bucket): n for bucket, n in times.counts.items()}
     return event
-
-
-def _lengths(line: Event) -> Iterator[tuple[str, int]]:
-    """Yield steps by bucket of length; the one step of a line that names none is its longest."""
-    lengths = line.get("lengths")
-    if lengths:
-        yield from lengths.items()
-    elif (longest := line.get("longest_s")) is not None:
-        yield str(floor(log2(max(longest, 1e-6)) * _BUCKETS)), int(line.get("n") or 1)
 
 
 def _added_spans(earlier: Event, later: Event) -> Event:

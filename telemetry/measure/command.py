@@ -153,7 +153,7 @@ class Child:
         pid: its process.
         stopped_by: the signal that stopped it, None while it runs.
         code: once it has ended its exit code, -N where signal N ended it; None before.
-        dumped_core: whether it left a core file.
+
 
     Raises:
         CommandError: there is no such program, or it may not be run.
@@ -164,7 +164,7 @@ class Child:
     ) -> None:
         self.stopped_by: int | None = None
         self.code: int | None = None
-        self.dumped_core = False
+
         self.pid = _started(command, environment, mask)
 
     def look(self) -> bool:
@@ -178,7 +178,7 @@ class Child:
                 continue
             by_signal = state.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
             self.code = -state.si_status if by_signal else state.si_status
-            self.dumped_core = state.si_code == os.CLD_DUMPED
+
             return True
         return False
 

@@ -231,9 +231,9 @@ def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
 def _quota_cores(version: int, folder: Path) -> float | None:
     names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if version == 1 else ("cpu.max",)
     # Quota and period; without a limit the first is -1, or "max".
-    words = [word for name in names for word in kernel_text(folder / name).split()]
-    limited = len(words) == 2 and all(word.isdecimal() and int(word) for word in words)  # noqa: PLR2004
-    return int(words[0]) / int(words[1]) if limited else None
+    fields = [word for name in names for word in kernel_text(folder / name).split()]
+    limited = len(fields) == 2 and all(word.isdecimal() and int(word) for word in fields)  # noqa: PLR2004
+    return int(fields[0]) / int(fields[1]) if limited else None
 
 
 def _limit_gib(version: int, folder: Path) -> float | None:

@@ -190,7 +190,7 @@ class JobDevices:
             return [key for key in everyone if key in self._mine]
         may = everyone if self._may.keys is None else [k for k in everyone if k in self._may.keys]
         free = [key for key in may if key not in self._worked_on]
-        return free or (may if self._hidden else [])
+        return free or (may if in_container() else [])  # where its numbers may be others
 
     def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
         """Return what a capture says of it."""
@@ -220,7 +220,7 @@ class JobDevices:
 
     def _unseen(self, counted: str) -> str:
         sentence = "the driver listed no process of this job on a GPU"
-        if self._hidden:
+        if in_container():
             sentence += " (in a container it knows them by other numbers)"
         if not self._may.certain:
             sentence += (
@@ -230,11 +230,6 @@ class JobDevices:
         if not counted:
             return f"{sentence}, so none is counted. --gpu-index 0,1 says which are the job's."
         return f"{sentence}; counted is what it may use: {counted}. --gpu-index 0,1 says it better."
-
-    @property
-    def _hidden(self) -> bool:
-        """Whether the driver may know the job's processes by other numbers than we do."""
-        return in_container()
 
     def _user(self, pid: int) -> str | None:
         """Return whose a process is; None the job's, "" nobody's."""

@@ -416,7 +416,7 @@ class Device:
 
     def _drop(self, name: str, code: int, reading: _NvmlReading | None) -> None:
         if reading is not None:
-            self._forget(reading)
+            self._paces.pop(reading, None)
         elif name == GPM_SLOTS:
             self._gpm = None
         if reading is PCIE:
@@ -428,10 +428,7 @@ class Device:
         """Leave to GPM what it measures: it is exact between any two ticks."""
         for reading, slot in _BY_GPM.items():
             if slot in row.values:
-                self._forget(reading)
-
-    def _forget(self, reading: _NvmlReading) -> None:
-        self._paces.pop(reading, None)
+                self._paces.pop(reading, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,14 +99,15 @@ def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
     return None
 
 
-def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str | None:
+def _text(nvml: Nvml, call: Callable[..., object], *handle: Handle) -> str | None:
+    failed: tuple[type[Exception], ...] = (
+        *failures(nvml),
+        UnicodeDecodeError,
+    )  # of a device that is falling off the bus
     try:
-        text = call(handle)
-    except failures(nvml):
+        return str(call(*handle)) or None
+    except failed:
         return None
-    except UnicodeDecodeError:  # of a device that is falling off the bus
-        return None
-    return str(text) or None
 
 
 SLOW_S = 1.0  # between two readings of what moves slowly
@@ -161,7 +162,7 @@ class NvmlReader:
 
     def _open(self, gpus: tuple[int, ...] | None, slow_s: float) -> None:
         devices = list(self._devices_asked(gpus))
-        self.driver = self._driver_version()
+        self.driver = _text(self._nvml, self._nvml.nvmlSystemGetDriverVersion)
         self.interconnect = interconnect(self._nvml, devices)
         self._pcie = PcieThread(self._nvml, self._no_pcie)
         shared = Shared(
@@ -267,12 +268,6 @@ class NvmlReader:
                 "utilisation for them (util.kernel_time is unknown, not 0)."
             )
         return parts
-
-    def _driver_version(self) -> str | None:
-        try:
-            return str(self._nvml.nvmlSystemGetDriverVersion())
-        except failures(self._nvml):
-            return None
 
     def _no_pcie(self, key: str, code: int) -> None:
         if code in LACKING:

@@ -59,6 +59,7 @@ from telemetry.profiling.window import (
 )
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import stem
+from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import JobLabels, Recording, Served
 
@@ -69,15 +70,6 @@ _CROWDED = 0.9  # of all cores: who wants one more waits for it
 _THIRDS, _FEWEST_IN_THIRD = 3, 3
 _LEAST_GROWTH = 0.01  # from third to third
 _MINOR = 0.5  # of what is in use: below this, most of it is others'
-_HOST_FIELDS = (
-    "cpu_util",
-    "cpu_busiest_core",
-    "ram_used_gib",
-    "disk_read_mib_s",
-    "disk_write_mib_s",
-    "net_rx_mib_s",
-    "net_tx_mib_s",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +349,7 @@ def _gpus(
     merged: Recording, window: ActiveWindow, label: str | None, hints: Hints
 ) -> tuple[tuple[GpuReadings, ...], list[float]]:
     """Return each GPU's statistics, and the shares of the window that their samples cover."""
-    energy_known = merged.timed or hints.interval_s is not None
+    energy_known, summaries = merged.timed or hints.interval_s is not None, merged.summaries
     measured: dict[str, dict[str, Statistics]] = {}
     shares = []
     for key, rows in by_gpu(merged.samples):
@@ -376,16 +368,11 @@ def _gpus(
         GpuReadings(
             index=gpu.index,
             uuid=gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key,
-            metrics=_ordered(
-                {**measured.get(gpu.key, {}), **merged.summaries.get((label or "", gpu.key), {})}
-            ),
+            metrics={slot: own[slot] for slot in SLOTS if slot in own},
         )
         for gpu in merged.gpus
+        for own in [measured.get(gpu.key, {}) | {**summaries.get((label or "", gpu.key), {})}]
     ), shares
-
-
-def _ordered(metrics: dict[str, Statistics]) -> dict[str, Statistics]:
-    return {slot: metrics[slot] for slot in SLOTS if slot in metrics}
 
 
 def _measured(
@@ -428,7 +415,7 @@ def _energy(rows: Columns, window: ActiveWindow) -> float | None:
 
 
 def _host(merged: Recording, window: ActiveWindow) -> Host | None:
-    figures = _of_host(merged, window, "", _HOST_FIELDS)
+    figures = _of_host(merged, window, "", (name.removeprefix("host.") for name in HOST_UNITS))
     if not any(figures.values()):
         return None
     return Host(**figures, ram_growth_gib_per_h=_growth(merged.host, window))

@@ -8,9 +8,9 @@ a minute: libraries load faster than that. What follows the last step is teardow
 end of a recording in which the kernels of several GPUs only spin.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.profile.model import Phase
 from telemetry.profiling.window import Columns, by_gpu, columns_of, durations, main_times
-from telemetry.recording.observed import STEP_COLUMNS, Observed, Pause
+from telemetry.recording.observed import STEP_COLUMNS, SUMMED, Observed, Pause
 from telemetry.recording.recording import GPU, TIME, Recording
 
 _BUSY_FRACTION = 0.05
@@ -192,7 +192,7 @@ def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pa
         kind=kind,
         total_s=round(total_s, _DIGITS),
         time_fraction=round(min(1.0, total_s / whole_s), _DIGITS),
-        count=sum(p.count for p in own) + sum(1 for _ in _starts(labelled)),
+        count=sum(p.count for p in own) + int((np.diff(labelled.astype(int), prepend=0) > 0).sum()),
         kernel_time=None if load is None else round(load, _DIGITS),
         data_wait_s=None if waited_s is None else round(waited_s, _DIGITS),
     )
@@ -217,15 +217,9 @@ def _overlap(ticks: _Ticks, pauses: list[Pause]) -> NDArray[np.float64]:
     return np.asarray(until - np.interp(ticks.t_s, edges, passed))
 
 
-def _starts(at: NDArray[np.bool_]) -> Iterator[int]:
-    for i, (before, now) in enumerate(pairwise([False, *at.tolist()])):
-        if now and not before:
-            yield i
-
-
 MOST_POINTS = 400
 HOST_LOAD = "cpu_util"
-_SUMMED = tuple(name for name in STEP_COLUMNS if name not in {"t_s", "step", "n", "loss"})
+
 _PAUSES = ("evaluation", "checkpoint")
 _POINT_DIGITS = 3
 _MOST_OF = 0.5  # of what was read in a point
@@ -278,7 +272,9 @@ def time_line(
     longest = max(map(len, read))
     if longest < 2:  # noqa: PLR2004 - one instant cannot be drawn
         return None
-    edges = _edges(read, min(points, longest))
+    times = [load.index.to_numpy(dtype=float) for load in read]
+    last_s = max(float(t[-1] + durations(t)[-1]) for t in times)
+    edges = np.linspace(min(float(t[0]) for t in times), last_s, min(points, longest) + 1)
     busy = np.array([_means(load, edges) for load in read])
     finite = np.isfinite(busy)
     count = finite.sum(axis=0)
@@ -303,7 +299,7 @@ def observed_steps(lines: Iterable[Mapping[str, float]]) -> Observed:
     rows, pauses = [], []
     for line in lines:
         n = line.get("n", 1)
-        row = {name: line[name] * n for name in _SUMMED if name in line}
+        row = {name: line[name] * n for name in SUMMED if name in line}
         rows.append({"t_s": line["t_s"], "step": line.get("step", 0), "n": n, **row})
         begun = line["t_s"] - row.get("step_s", 0.0)
         length = {kind: row.get(f"{kind}_s", 0.0) for kind in _PAUSES}
@@ -323,12 +319,6 @@ def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
     """Return what was read of one device, by instant."""
     rows_read = rows[rows[slot].notna()]
     return rows_read.groupby(TIME, sort=True)[slot].mean()
-
-
-def _edges(read: list[pd.Series], points: int) -> NDArray[np.float64]:
-    ends = [load.index.to_numpy(dtype=float) for load in read]
-    last = max(float(t[-1] + durations(t)[-1]) for t in ends)
-    return np.linspace(min(float(t[0]) for t in ends), last, points + 1)
 
 
 def _means(read: pd.Series, edges: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,23 +14,8 @@ from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
 BITMASK, FLAG = "throttle.bitmask", "throttle.flag"
-# The sections of columns.toml that together are the metrics with labels.
-_METRIC_SECTIONS = (
-    "amd-exporter",
-    "trackers",
-    "dcgm",
-    "nvidia-exporter",
-    "gpucost",
-    "ray",
-    "triton",
-    "opentelemetry",
-    "google-dcgm",
-    "hami",
-    "older-nvidia-exporters",
-)
 
 
-_NOT_NEEDED = "not-needed"
 _SHARED = {
     "wandb-csv": "wandb-jsonl",
     "dcgmi-stats": "dcgm-job",
@@ -38,23 +23,19 @@ _SHARED = {
 }  # a format without a section has that of another
 
 
+_COLUMNS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
+_UNNEEDED = re.compile("|".join(_COLUMNS.pop("not-needed")))
+_METRIC_SECTIONS = _COLUMNS.pop("metrics")
+
+
 @cache
 def _tables() -> dict[str, dict[str, Meaning]]:
-    text = Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    del tables[_NOT_NEEDED]
-    return {section: _meanings(rows) for section, rows in tables.items()}
-
-
-@cache
-def _unneeded() -> re.Pattern[str]:
-    text = Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
-    return re.compile("|".join(tomllib.loads(text)[_NOT_NEEDED]))
+    return {section: _meanings(rows) for section, rows in _COLUMNS.items()}
 
 
 def unneeded(name: str) -> bool:
     """Return whether a name is known to hold nothing that a profile does."""
-    return _unneeded().fullmatch(fold(name)[0]) is not None
+    return _UNNEEDED.fullmatch(fold(name)[0]) is not None
 
 
 def _meanings(rows: Sequence[Sequence[str | int]]) -> dict[str, Meaning]:
@@ -196,8 +177,12 @@ def is_header(cells: Sequence[str], hints: Hints) -> bool:
     return any(m is not None and m.target.startswith(_MEASURES) for m in meanings)
 
 
-_DELIMITERS = ",;\t|"
 _RULE = re.compile(r"[\s|+=:-]*")
+
+
+def delimiter_of(line: str) -> str:
+    """Return what stands between the cells of a line."""
+    return max(",;\t|", key=line.count)
 
 
 def is_rule(line: str) -> bool:
@@ -218,11 +203,6 @@ def csv_cells(line: str) -> list[str]:
     return [cell.strip() for cell in cells_of(line, ",")]
 
 
-def fields_of(line: str, delimiter: str) -> int:
-    """Return how many cells a line has."""
-    return len(cells_of(line, delimiter)) if '"' in line else line.count(delimiter) + 1
-
-
 def csv_header(lines: Sequence[str], hints: Hints) -> tuple[str, list[str], int] | None:
     """Return the delimiter, the column names and the place of the first header among the lines.
 
@@ -234,7 +214,7 @@ def csv_header(lines: Sequence[str], hints: Hints) -> tuple[str, list[str], int]
     for i, line in enumerate(lines):
         if not line.strip() or is_rule(line):
             continue
-        delimiter = max(_DELIMITERS, key=line.count)
+        delimiter = delimiter_of(line)
         cells = cells_of(line, delimiter)
         if is_header(cells, hints):
             return delimiter, cells, i
@@ -267,10 +247,9 @@ def key_of(name: str, labels: Mapping[str, str]) -> str:
 
 # Gauges of bytes per second in older exporters, counters of bytes in newer ones.
 RATE_OR_COUNTER = {
-    "io.pcie_rx_mib_s": "counter.pcie_rx_mib",
-    "io.pcie_tx_mib_s": "counter.pcie_tx_mib",
-    "io.nvlink_rx_mib_s": "counter.nvlink_rx_mib",
-    "io.nvlink_tx_mib_s": "counter.nvlink_tx_mib",
+    slot: counter
+    for counter, slot in COUNTERS.items()
+    if counter.startswith(("counter.pcie_", "counter.nvlink_"))
 }
 IDENTITY_METRIC = "nvidia_smi_gpu_info"
 LABELS_METRIC = "kube_pod_labels"

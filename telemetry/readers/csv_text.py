@@ -19,7 +19,6 @@ from telemetry.readers.column_names import (
     cells_of,
     csv_cells,
     csv_header,
-    fields_of,
     first_of,
     is_header,
     is_rule,
@@ -144,7 +143,11 @@ def split(blocks: Iterable[str], hints: Hints) -> "Rows | None":
         text = _without_stamps(text, first, hints)
         if rows is None:
             lines = text.split("\n")
-            header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
+            # Or far down, after thousands of lines of human tables.
+            late = (
+                (",", list(c), i) for i, line in enumerate(lines) if (c := names(line, ",", hints))
+            )
+            header = csv_header(lines[:_HEADER_WITHIN], hints) or next(late, None)
             before += lines[: header[2] if header else None]
             if header is None:
                 continue
@@ -237,13 +240,16 @@ class Rows:
 
     def _is_row(self, line: str) -> bool:
         """Return whether a line is a row, or no row of a known kind; act on it."""
-        width, fields_here = len(self._table.header), fields_of(line, self.delimiter)
+        width = len(self._table.header)
+        fields = (
+            len(cells_of(line, self.delimiter)) if '"' in line else line.count(self.delimiter) + 1
+        )
         if line == self.raw:
             self._block += 1
             self._mark()
         elif is_rule(line):  # or empty
             pass
-        elif is_summary(line):
+        elif not line[:1].isdigit() and _SUMMARY.match(line):
             self.dropped["summary of rows"] += 1
         elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
             self._block, self._date = self._block + 1, line.strip()
@@ -251,9 +257,9 @@ class Rows:
         elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1
             self._open(cells)
-        elif fields_here == width:
+        elif fields == width:
             self._table.add(line.encode())
-        elif _COMMA_TIME.match(line) and fields_here == width + 1:
+        elif _COMMA_TIME.match(line) and fields == width + 1:
             # Python's logging and `date --iso-8601=ns` write the decimals of a time with a comma.
             self._table.add(_COMMA_TIME.sub(r"\1.\2", line).encode())
         else:
@@ -291,19 +297,6 @@ def _without_stamps(text: str, first: str, hints: Hints) -> str:
         return f"{'timestamp' if own == named else stamp['time']}{delimiter}{own}"
 
     return "\n".join(map(without, text.split("\n")))
-
-
-def is_summary(line: str) -> bool:
-    """Return whether a line holds the mean, the sum ... of those above it."""
-    return not line[:1].isdigit() and _SUMMARY.match(line) is not None
-
-
-def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
-    """Return a header far down, after thousands of lines of human tables."""
-    for i, line in enumerate(lines):
-        if cells := names(line, ",", hints):
-            return ",", list(cells), i
-    return None
 
 
 def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:

@@ -96,19 +96,8 @@ def _middle_s(bucket: int) -> float:
 
 # Columns of `Observed.steps`; times and items are sums over the row's `n` steps, the loss is of the
 # last of them.
-STEP_COLUMNS = (
-    "t_s",
-    "step",
-    "n",
-    "step_s",
-    "data_wait_s",
-    "h2d_s",
-    "optimizer_s",
-    "checkpoint_s",
-    "evaluation_s",
-    "items",
-    "loss",
-)
+SUMMED = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
+STEP_COLUMNS = ("t_s", "step", "n", *SUMMED, "loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ..foreign import Foreign
 
 
-_MOST, _DEEPEST, _FIRST = 300, 8, 8
+_MOST, _FIRST = 300, 8
+_DEEPEST = 12
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 # By module and name of a class among the bases: what it is in words.
 _SHARED = {
@@ -185,7 +186,6 @@ def _value(value: object) -> object:
     return value if isinstance(value, _PLAIN) else id(value)
 
 
-_DEEPEST = 12
 _EXACT = (bool, int, str, bytes, type(None))
 
 

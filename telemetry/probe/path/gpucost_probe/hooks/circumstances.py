@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Callable, Mapping, Tuple
 
-    from ..events import Events
     from ..foreign import Foreign
     from ..process import Probe
 
@@ -84,7 +83,13 @@ class Circumstances:
         self._probe.events.write("model", None, **model)
 
     def _write_memory(self) -> None:
-        self._peaks = write_peaks(self._probe.events, self._peaks)
+        """Write the peaks where they have grown."""
+        before, self._peaks = self._peaks, peaks()
+        if self._peaks is not None and self._peaks != before:
+            allocated_gib, reserved_gib = self._peaks
+            self._probe.events.write(
+                "memory", allocated_peak_gib=allocated_gib, reserved_peak_gib=reserved_gib
+            )
 
     def _guarded(self, part: Callable[..., object], *arguments: object) -> None:
         try:
@@ -206,14 +211,6 @@ def peaks() -> tuple[float, float] | None:
     allocated = sum(map(cuda.max_memory_allocated, devices)) / GIB
     reserved = sum(map(cuda.max_memory_reserved, devices)) / GIB
     return round(allocated, 6), round(reserved, 6)
-
-
-def write_peaks(events: Events, before: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Write the peaks where they have grown, and return them."""
-    now = peaks()
-    if now is not None and now != before:
-        events.write("memory", allocated_peak_gib=now[0], reserved_peak_gib=now[1])
-    return now
 
 
 def write_precision(probe: Probe, autocast: object, dtype: str | None) -> None:

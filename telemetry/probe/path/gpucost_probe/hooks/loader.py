@@ -74,7 +74,7 @@ class Loaders:
 
     def record(self, loader: Foreign) -> _LoaderRecord | None:
         """Return what is known of a loader, reported the first time; None in a loader's worker."""
-        if self._is_worker():
+        if self._module.get_worker_info() is not None:
             return None
         if self._generation != self._probe.generation:
             self._generation, self._count = self._probe.generation, 0
@@ -89,9 +89,6 @@ class Loaders:
         if self._count <= MOST_TOLD:
             self._tell(loader, record)
         return record
-
-    def _is_worker(self) -> bool:
-        return self._module.get_worker_info() is not None
 
     def _tell(self, loader: Foreign, record: _LoaderRecord) -> None:
         events = self._probe.events
@@ -181,7 +178,8 @@ class Loaders:
 def _written(loader: Foreign) -> list[str]:
     """Return the names of settings that differ from the default."""
     names = []
-    parameters = inspect.signature(_own_class(loader)).parameters
+    own = next(base for base in type(loader).__mro__ if base.__name__ == "DataLoader")  # PyTorch's
+    parameters = inspect.signature(own).parameters
     for name in (*SETTINGS, *OTHERS):
         if name in parameters and hasattr(loader, name):
             default = parameters[name].default
@@ -199,11 +197,6 @@ def _written(loader: Foreign) -> list[str]:
 def _equal(value: object, default: object) -> bool:
     plain = (bool, int, float, str)
     return isinstance(value, plain) and isinstance(default, plain) and value == default
-
-
-def _own_class(loader: Foreign) -> type:
-    """Return PyTorch's own class among the bases of a loader's class."""
-    return next(base for base in type(loader).__mro__ if base.__name__ == "DataLoader")
 
 
 def _plain(value: object) -> object:

@@ -12,13 +12,11 @@ from .instrument import Hook, attach, is_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, Tuple
+    from typing import Callable
 
     from ..applying.compute import Compute
     from ..foreign import Foreign
     from ..process import Probe
-
-    _Arguments = Tuple[object, ...]
 
 
 PATIENCE = 20  # steps of another optimizer until it becomes the clock
@@ -46,11 +44,6 @@ class _StepClock:
         self._chosen = weakref.ref(optimizer)
         self._others.clear()
         return True
-
-
-def has_closure(args: _Arguments, kwargs: dict[str, object]) -> bool:
-    """Return whether a step was given a function that runs the model."""
-    return any(callable(value) for value in (*args, *kwargs.values()))
 
 
 class _StepHooks:
@@ -106,7 +99,8 @@ class _StepHooks:
                     self._apply(self._compute.after_step, optimizer, self._probe.autocast)
                 self._depth -= 1
                 if not self._depth:
-                    self._ended(optimizer, closure=has_closure(args[1:], kwargs))
+                    arguments = (*args[1:], *kwargs.values())
+                    self._ended(optimizer, closure=any(map(callable, arguments)))
             except Exception as error:
                 self._stop(error)
 
