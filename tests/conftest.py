@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -330,6 +331,23 @@ def _own_environment() -> Iterator[None]:
     if os.environ != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """On a fresh clone, let one worker compile the tests, which takes 20 s, and the rest read."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    done = Path(tempfile.gettempdir(), f"gpucost-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}")
+    until = time.monotonic() + 120.0
+    if worker not in (None, "gw0") and not (ROOT / ".hypothesis" / "constants").exists():
+        while not done.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+    try:
+        return (yield)
+    finally:
+        if worker == "gw0":
+            done.touch()
+            atexit.register(done.unlink)
 
 
 @pytest.hookimpl(tryfirst=True)
