@@ -10,48 +10,11 @@ from planner.bills import bill as bills
 from pricing.message import Message
 
 PROVIDER = "aws"
-_NEEDED = (
-    "line_item_line_item_type",
-    "line_item_usage_type",
-    "line_item_usage_start_date",
-    "line_item_usage_end_date",
-    "line_item_currency_code",
-    "line_item_unblended_cost",
-)
+_WORDS = bills.WORDS["cur"]
 _UNBLENDED = "line_item_unblended_cost"
-# Type of a line -> the column of its cost, for use of a service. What a commitment covers has a
-# cost of its own there; its fees would count the same dollars twice (AWS CUR user guide).
-_USAGE = {
-    "Usage": _UNBLENDED,
-    "DiscountedUsage": "reservation_effective_cost",
-    "SavingsPlanCoveredUsage": "savings_plan_savings_plan_effective_cost",
-}
-# Discounts that an account has agreed on are a part of the price of the use that they name.
-_AGREED = frozenset(("EdpDiscount", "PrivateRateDiscount", "BundledDiscount", "SppDiscount"))
-# What the same use cost after them, where they are columns of its line and not lines: a report has
-# one or the other ("manual discount compatibility", AWS Data Exports user guide).
-_NET = {
-    _UNBLENDED: "line_item_net_unblended_cost",
-    "reservation_effective_cost": "reservation_net_effective_cost",
-    "savings_plan_savings_plan_effective_cost": "savings_plan_net_savings_plan_effective_cost",
-}
-# What of a fee was for a time in which nothing used the commitment: added up, and taken off.
-_UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "RIFee": (
-        (
-            "reservation_unused_amortized_upfront_fee_for_billing_period",
-            "reservation_unused_recurring_fee",
-        ),
-        (),
-    ),
-    "SavingsPlanRecurringFee": (
-        ("savings_plan_total_commitment_to_date",),
-        ("savings_plan_used_commitment",),
-    ),
-}
-_COMMITMENTS = ("reservation_reservation_arn", "savings_plan_savings_plan_arn")
-_SPREAD = ("SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee")
-_APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund) are credits
+_USAGE: Mapping[str, str] = _WORDS["usage"]
+_NET: Mapping[str, str] = _WORDS["net"]
+_AGREED = frozenset(_WORDS["agreed"])
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _Row = Mapping[str, str]
 
@@ -68,8 +31,8 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         InputError: columns are missing, its currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    rows, repeats = _once(bills.csv_rows(name, text, _snake))
-    missing = [column for column in _NEEDED if rows and column not in rows[0][1]]
+    rows = list(bills.csv_rows(name, text, _snake))
+    missing = [column for column in _WORDS["needed"] if rows and column not in rows[0][1]]
     bills.refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
     by_line = any(row["line_item_line_item_type"] in _AGREED for _, row in rows)
@@ -79,35 +42,26 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         kind = row["line_item_line_item_type"]
         net = {cost: row[name] for cost, name in columns.items() if bills.present(row.get(name))}
         row = {**row, **net}
-        line = _unused(row, rates) if kind in _SPREAD else _line(row, rates)
+        line = _unused(row, rates) if kind in _WORDS["fees"] else _line(row, rates)
         if line is None:
             spread[kind] += 1
             return ()
         return (line,)
 
-    lines = bills.read_charges(rows, charges, "Correct it, or download the report again.")
+    lines, repeats = bills.read_charges(
+        name,
+        rows,
+        charges,
+        "Correct it, or download the report again.",
+        lambda row: bills.present(row.get("identity_line_item_id")),
+    )
     notes = tuple(
         Message("invoice.spread", file=name, kind=kind, count=count)
         for kind, count in sorted(spread.items())
     )
-    if repeats:
-        notes += (Message("invoice.repeats", file=name, count=repeats),)
-    return bills.Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
-
-
-def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _Row]], int]:
-    """Return the rows without those that repeat another, identity and all, and how many did."""
-    keys: set[tuple[str, ...]] = set()
-    first: list[tuple[str, _Row]] = []
-    repeats = 0
-    for line, row in rows:
-        cells = tuple(row.values())
-        if bills.present(row.get("identity_line_item_id")) and cells in keys:
-            repeats += 1
-            continue
-        keys.add(cells)
-        first.append((line, row))
-    return first, repeats
+    return bills.Bill(
+        name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes + repeats
+    )
 
 
 def _snake(column: str) -> str:
@@ -124,7 +78,7 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     usage_type = row["line_item_usage_type"]
     description = bills.present(row.get("line_item_line_item_description")) or usage_type
     line = bills.BillLine(
-        kind=_APART.get(type_, "credit"),
+        kind=_WORDS["apart"].get(type_, "credit"),
         usd=amount,
         provider=PROVIDER,
         description=f"{type_}: {description}",
@@ -162,7 +116,7 @@ def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
 
     The rest of a fee is in the lines of the use that it covers.
     """
-    more, less = _UNUSED.get(row["line_item_line_item_type"], ((), ()))
+    more, less = _WORDS["fees"][row["line_item_line_item_type"]]
     added, subtracted = (
         [bills.dollars(cell) for column in columns if (cell := bills.present(row.get(column)))]
         for columns in (more, less)
@@ -176,7 +130,7 @@ def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
         kind="fee",
         usd=usd,
         idle=True,
-        resource=bills.first_of(row, _COMMITMENTS),
+        resource=bills.first_of(row, _WORDS["commitments"]),
     )
 
 

@@ -15,24 +15,8 @@ from planner.bills import bill as bills
 from pricing.message import Message
 
 PROVIDER = "azure"
-_COSTS = ("costinbillingcurrency", "cost", "pretaxcost")
-_CURRENCIES = ("billingcurrency", "billingcurrencycode", "currency")
-_DATES = ("date", "usagedatetime", "usagedate")
-_SAID = ("metercategory", "metersubcategory", "metername")
-_CHARGES = {
-    "usage": None,
-    "purchase": "fee",
-    "tax": "tax",
-    "unusedreservation": "fee",
-    "unusedsavingsplan": "fee",
-    **dict.fromkeys(("refund", "credit", "adjustment", "roundingadjustment"), "credit"),
-}
-_PURCHASES = {
-    "ondemand": "on_demand",
-    "spot": "spot",
-    "reservation": bills.RESERVED,
-    "savingsplan": bills.RESERVED,
-}
+_WORDS = bills.WORDS["cost_details"]
+_CHARGES: Mapping[str, str] = _WORDS["charges"]
 _TAIL = re.compile(r"\s+(?:spot|low priority)$", re.IGNORECASE)
 _AMERICAN = "%m/%d/%Y"
 _DAY = timedelta(days=1)
@@ -42,7 +26,7 @@ _Row = Mapping[str, str | None]
 def is_azure(header: str) -> bool:
     """Return whether the first line of a file names the columns of cost details."""
     columns = {_plain(cell) for cell in header.partition("\n")[0].split(",")}
-    return "metercategory" in columns and bool(columns.intersection(_COSTS))
+    return "metercategory" in columns and bool(columns.intersection(_WORDS["costs"]))
 
 
 def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
@@ -54,14 +38,18 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         InputError: columns are missing, the currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    lines = bills.read_charges(
+    lines, repeats = bills.read_charges(
+        name,
         bills.csv_rows(name, text, _plain),
         lambda row: (_line({column: bills.present(cell) for column, cell in row.items()}, rates),),
         "Correct it, or export the costs again.",
+        lambda row: (
+            bills.first_of(row, _WORDS["resources"]) and bills.first_of(row, _WORDS["dates"])
+        ),
     )
     free = sum(line.purchase == bills.RESERVED and not line.usd for line in lines)
     notes = (Message("invoice.actual-costs", file=name, count=free),) if free else ()
-    return bills.Bill(name=name, format="Azure cost details", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="Azure cost details", lines=lines, notes=notes + repeats)
 
 
 def _plain(column: str) -> str:
@@ -72,11 +60,11 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     charge = _plain(row.get("chargetype") or "usage")
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
-    meter = "/".join((row.get(column) or "") for column in _SAID).lower()
+    meter = "/".join((row.get(column) or "") for column in _WORDS["meter"]).lower()
     use = bills.kind_in("azure", meter)
     kind = _CHARGES[charge] or use
     machine = kind == bills.MACHINE
-    day = bills.first_of(row, _DATES)
+    day = bills.first_of(row, _WORDS["dates"])
     start = None if day is None else _day(day)
     unused = charge.startswith("unused")
     described = row.get("productname") or row.get("product")
@@ -84,14 +72,14 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
         kind=kind,
         usd=_usd(row, rates),
         provider=PROVIDER,
-        description=described or " ".join(row.get(column) or "" for column in _SAID),
+        description=described or " ".join(row.get(column) or "" for column in _WORDS["meter"]),
         instance_type=vm_size(row) if use == bills.MACHINE else None,
         region=(row.get("resourcelocation") or "").replace(" ", "").lower() or None,
         purchase=_purchase(row) if machine else None,
         hours=_hours(row) if machine else None,
         start=start,
         end=None if start is None else start + _DAY,
-        resource=row.get("resourceid") or row.get("instanceid") or row.get("benefitid"),
+        resource=bills.first_of(row, (*_WORDS["resources"], "benefitid")),
         account=row.get("subscriptionid") or row.get("subscriptionguid"),
         idle=unused or bills.says_idle(kind, meter),
     )
@@ -102,7 +90,9 @@ def _usd(row: _Row, rates: bills.Rates) -> Decimal:
     if row.get("costinusd"):
         return bills.dollars(row["costinusd"] or "")
     return bills.in_dollars(
-        bills.dollars(bills.first_of(row, _COSTS) or ""), bills.first_of(row, _CURRENCIES), rates
+        bills.dollars(bills.first_of(row, _WORDS["costs"]) or ""),
+        bills.first_of(row, _WORDS["currencies"]),
+        rates,
     )
 
 
@@ -132,7 +122,8 @@ def vm_size(row: _Row) -> str | None:
 def _purchase(row: _Row) -> str | None:
     if (row.get("metername") or "").lower().endswith(" spot"):
         return "spot"
-    return _PURCHASES.get(_plain(row.get("pricingmodel") or ""))
+    purchases: Mapping[str, str] = _WORDS["purchases"]
+    return purchases.get(_plain(row.get("pricingmodel") or ""))
 
 
 def _hours(row: _Row) -> Decimal | None:

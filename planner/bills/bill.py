@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from pricing.errors import InputError
-from pricing.money import EXACT, usd
+from pricing.message import Message
+from pricing.money import EXACT, show, sum_exactly, usd
 from pricing.tables import read_toml
 
 MACHINE = "compute"
@@ -33,6 +35,7 @@ APART = ("tax", "credit", "fee")
 
 RESERVED = "reserved"
 _SHOWN = 50
+_HOUR_S = 3600
 _Record = TypeVar("_Record")
 
 
@@ -144,31 +147,83 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def read_charges(
+    name: str,
     records: Iterable[tuple[str, _Record]],
     charges: Callable[[_Record], Iterable[BillLine]],
     advice: str,
-) -> tuple[BillLine, ...]:
-    """Return the charges of all records, each with its source.
+    identified: Callable[[_Record], object] = lambda _: False,
+) -> tuple[tuple[BillLine, ...], tuple[Message, ...]]:
+    """Return the charges of all records, each with its source, and notes on records that repeat.
+
+    A record that stands twice, all its values alike, counts once where it names the thing and the
+    time that it charges, or where the whole file is proved to stand twice. Without such proof two
+    things may cost the same: both count, and a note says how many dollars are in question.
 
     Args:
+        name: of the file, for notes.
         records: where each is, and what it holds.
         charges: of one record; it raises where it cannot tell.
         advice: what to do about a problem, a sentence.
+        identified: whether a record names the one thing and the time that it charges.
 
     Raises:
         InputError: records cannot be read; all are listed.
     """
-    lines: list[BillLine] = []
+    charged: dict[str, list[BillLine]] = {}
+    unique: set[str] = set()
+    rows: list[tuple[str, str]] = []
     problems: list[str] = []
     for source, record in records:
+        key = str(record)
+        rows.append((source, key))
         try:
-            lines += (replace(line, source=source) for line in charges(record))
+            if key not in charged:
+                charged[key] = list(charges(record))
+                unique.update((key,) if identified(record) else ())
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             mend = "" if isinstance(error, _CurrencyError) else advice
             problems.append(f"{source}: {reason}. {mend}".strip())
     refuse(problems)
-    return tuple(lines)
+    copies = Counter(key for _, key in rows)
+    if _stands_twice(copies, charged, unique):
+        unique = set(copies)
+    lines: list[BillLine] = []
+    repeats: defaultdict[str, list[Decimal]] = defaultdict(list)
+    first: set[str] = set()
+    for source, key in rows:
+        if key in first:
+            code = "invoice.repeats" if key in unique else "invoice.alike"
+            repeats[code].append(sum_exactly(line.usd for line in charged[key]))
+        if key not in first or key not in unique:
+            lines += (replace(line, source=source) for line in charged[key])
+        first.add(key)
+    notes = (
+        Message(code, file=name, count=len(amounts), usd=show(sum_exactly(amounts)))
+        for code, amounts in repeats.items()
+        if any(amounts) or code == "invoice.repeats"
+    )
+    return tuple(lines), tuple(notes)
+
+
+def _stands_twice(
+    copies: Mapping[str, int], charged: Mapping[str, Iterable[BillLine]], unique: set[str]
+) -> bool:
+    """Return whether all records stand equally often, and some can stand only once.
+
+    A machine by name alone is one of them where its copies ran for more hours than their time has.
+    """
+    if len(copies) == 1 or len(set(copies.values())) > 1 or 1 in copies.values():
+        return False
+    machines = (
+        (line.hours, line.end - line.start)
+        for lines in charged.values()
+        for line in lines
+        if line.kind == MACHINE and line.resource and line.hours and line.start and line.end
+    )
+    return bool(unique) or any(
+        hours * 2 * _HOUR_S > Decimal(int(span.total_seconds())) for hours, span in machines
+    )
 
 
 _NULL = frozenset(("", "null", "none", "\\n"))
@@ -292,14 +347,10 @@ class UsageType(NamedTuple):
 
 # Machines of SageMaker: "Train:ml.p4d.24xlarge", "USE2-Host:ml.g5.xlarge" (its usage reports).
 _SAGEMAKER = re.compile(r"(?:^|-)[A-Z][A-Za-z]+:(ml\.[\w-]+\.[\w-]+)$")
-# AWS usage types, without their region prefix ("USE2-BoxUsage:p5.48xlarge"); AWS CUR user guide.
-_MACHINES = {
-    "BoxUsage": "on_demand",
-    "DedicatedUsage": "on_demand",
-    "SpotUsage": "spot",
-    "HeavyUsage": RESERVED,
-    "UnusedBox": "on_demand",
-}
+WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
+"""The tables of `words.toml`."""
+
+_MACHINES: Mapping[str, str] = WORDS["cur"]["machines"]
 _MACHINE_TYPE = re.compile(rf"(?:^|-)({'|'.join(_MACHINES)})(?::([\w.-]+))?$")
 # "$0.34 per On Demand Linux c5.2xlarge Instance Hour", of AWS price lists and FOCUS exports, and
 # "$37.688 per Train:ml.p4d.24xlarge hour" of SageMaker.
@@ -324,10 +375,6 @@ _HOSTS = (
 )
 _ADDRESSED = r"load ?balanc|gateway|\bnat\b|firewall|\bvpn\b|bastion|forwarding|front door|\bapp"
 _MAY_HOST = {"disk": re.compile(_HOSTS), "address": re.compile(f"{_HOSTS}|{_ADDRESSED}")}
-
-
-WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
-"""The tables of `words.toml`."""
 
 
 def kind_in(table: str, text: str) -> str:

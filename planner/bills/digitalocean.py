@@ -58,8 +58,8 @@ def read_json(name: str, text: str) -> bills.Bill:
     title, make = _JSON[key]
     items = ((f"{name}: {key}[{i}]", item) for i, item in enumerate(document[key]))
     bill = _bill(name, title, items, make)
-    notes = _missing_pages(name, document, len(bill.lines))
-    return replace(bill, notes=notes, whole=not notes)
+    pages = _missing_pages(name, document, len(document[key]))
+    return replace(bill, notes=bill.notes + pages, whole=not pages)
 
 
 def _missing_pages(name: str, document: _Record, read: int) -> tuple[Message, ...]:
@@ -82,8 +82,14 @@ def _bill(
     make: Callable[[_Record], bills.BillLine],
 ) -> bills.Bill:
     advice = "Correct it, or download the bill again."
-    lines = bills.read_charges(records, lambda record: (make(record),), advice)
-    return bills.Bill(name=name, format=title, lines=lines, whole=True)
+    lines, notes = bills.read_charges(
+        name, records, lambda record: (make(record),), advice, _resource
+    )
+    return bills.Bill(name=name, format=title, lines=lines, notes=notes, whole=True)
+
+
+def _resource(record: _Record) -> str | None:
+    return bills.first_of(record, ("resource_uuid", "resource_id"))
 
 
 def _csv_line(row: _Record) -> bills.BillLine:
@@ -106,7 +112,7 @@ def _item_line(item: _Record) -> bills.BillLine:
         bills.dollars(str(item["amount"])),
         hours=bills.dollars(hours) if hours and counted else None,
         times=(bills.moment_of(item.get("start_time")), bills.moment_of(item.get("end_time"))),
-        resource=bills.present(item.get("resource_uuid")) or bills.present(item.get("resource_id")),
+        resource=_resource(item),
     )
 
 

@@ -16,19 +16,11 @@ from pricing.hardware import find
 from pricing.message import Message
 from pricing.tables import names, read_csv
 
-_NEEDED = (
-    "BilledCost",
-    "BillingCurrency",
-    "ChargeCategory",
-    "ChargePeriodStart",
-    "ChargePeriodEnd",
-)
-# Who provides it: FOCUS 1.3 renamed the column, 1.4 dropped the older name.
-_PROVIDERS = ("ServiceProviderName", "ProviderName")
+_NEEDED, _PROVIDERS = bills.WORDS["focus"]["needed"], bills.WORDS["focus"]["providers"]
+_APART: Mapping[str, str] = bills.WORDS["focus"]["apart"]
+_PURCHASES: Mapping[str, str] = bills.WORDS["focus"]["purchases"]
 # Disks of databases and other services are billed in words like those of a machine's disks.
 _DISK_OF = (None, "Storage", "Compute")
-_APART = {"Tax": "tax", "Credit": "credit", "Adjustment": "credit", "Purchase": "fee"}
-_PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": bills.RESERVED}
 _FORECAST = "x_GpucostIsForecast"
 _HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
 _GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
@@ -71,12 +63,16 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         for _, row in records
         if row["ChargeCategory"] == "Usage" and (use := row.get("CommitmentDiscountId"))
     )
-    lines = bills.read_charges(
-        records, lambda row: (_line(row, rates, is_spread=_is_spread(row, covering)),), ""
+    lines, repeats = bills.read_charges(
+        name,
+        records,
+        lambda row: (_line(row, rates, is_spread=_is_spread(row, covering)),),
+        "",
+        lambda row: row.get("ResourceId") and row["ChargePeriodStart"],
     )
     spread = sum(_is_spread(row, covering) for _, row in records)
     notes = (Message("invoice.fee-spread", file=name, count=spread),) if spread else ()
-    return bills.Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes + repeats)
 
 
 def _is_spread(row: _Row, covering: frozenset[str]) -> bool:

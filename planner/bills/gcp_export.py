@@ -18,13 +18,7 @@ from pricing.money import EXACT
 from pricing.tables import elements
 
 PROVIDER = "gcp"
-_COST_TYPES = {
-    "regular": None,
-    "usage": None,
-    "tax": "tax",
-    "adjustment": "credit",
-    "rounding_error": "credit",
-}
+_COST_TYPES: Mapping[str, str] = bills.WORDS["gcp"]["cost_types"]
 # Such as: Nvidia Tesla T4 GPU running in Iowa; Autopilot NVIDIA L4 Spot Pod GPU Requests (iowa);
 # Vertex AI: Training/Pipelines on NVIDIA H100 80GB in Iowa.
 _GPU = re.compile(
@@ -66,9 +60,17 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
             own.add(currency)
         return _lines(record, rates)
 
-    lines = bills.read_charges(_records(name, text), charges, advice)
+    lines, repeats = bills.read_charges(
+        name,
+        _records(name, text),
+        charges,
+        advice,
+        lambda record: _resource(record) and _value(record, "usage_start_time"),
+    )
     notes = tuple(Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
-    return bills.Bill(name=name, format="Google Cloud billing export", lines=lines, notes=notes)
+    return bills.Bill(
+        name=name, format="Google Cloud billing export", lines=lines, notes=notes + repeats
+    )
 
 
 def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -163,13 +165,17 @@ def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> bills.B
         hours=_hours(record, sku, labels) if machine else None,
         start=bills.moment_of(_value(record, "usage_start_time")),
         end=bills.moment_of(_value(record, "usage_end_time")),
-        resource=_value(record, "resource.global_name") or _value(record, "resource.name"),
+        resource=_resource(record),
         account=_value(record, "project.id"),
         zone=_value(record, "location.zone"),
         gpu=(gpu[1] or gpu[2]) if gpu else None,
         gpu_hours=(_amount_h(record) if gpu else Decimal(0)) if machine else None,
         idle=(machine and unused) or bills.says_idle(kind, sku),
     )
+
+
+def _resource(record: _Record) -> str | None:
+    return _value(record, "resource.global_name") or _value(record, "resource.name")
 
 
 def _purchase(sku: str, *, covered: bool) -> str:
