@@ -29,7 +29,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # rose by 50 on that day, which was not allowed: what fifty expert jobs asked for, less what was
 # merged. Whoever merges next owes them.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_274,
+    "lines of code": 69_105,
     "files": 447,
     "modules with one importer": 64,
     "modules in a circle of imports": 0,

@@ -185,6 +185,13 @@ def read_charges(
             mend = "" if isinstance(error, _CurrencyError) else advice
             problems.append(f"{source}: {reason}. {mend}".strip())
     refuse(problems)
+    return _once(name, rows, charged, unique)
+
+
+def _once(
+    name: str, rows: list[tuple[str, str]], charged: Mapping[str, list[BillLine]], unique: set[str]
+) -> tuple[tuple[BillLine, ...], tuple[Message, ...]]:
+    """Return the charges of rows, copies left out where that is sure, and notes on what repeats."""
     copies = Counter(key for _, key in rows)
     if _stands_twice(copies, charged, unique):
         unique = set(copies)
