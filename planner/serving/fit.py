@@ -11,11 +11,12 @@ from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
 from planner.serving.load import CopyLimit, Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service, overload
-from planner.serving.search import Layout, Question, copy_of, usd_per_million
+from planner.serving.search import Layout, Question, copy_of, no_room, usd_per_million
 from planner.serving.server import Server, runs_in
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 _HIGHEST_LOAD = 0.85  # of saturation: above, TTFT is that of a queue (x/÷5 in published runs)
@@ -137,11 +138,7 @@ class ServingCurve(Struct, frozen=True, kw_only=True):
 
 def too_little(name: str) -> InputError:
     """Return the refusal of a run that anchors nothing."""
-    return InputError(
-        f"{name}: too little is measured of a server of a language model: give two scrapes of its "
-        "/metrics page, the result of its benchmark, or a profile of kind inference_online with "
-        "job.serving."
-    )
+    return InputError(Message("serving.too-little", name=name))
 
 
 def fit_run(
@@ -205,10 +202,7 @@ def _check_model(profile: Profile) -> None:
     if serving is None or job.parameters is not None:
         return
     if not serving.model:
-        raise InputError(
-            f"{job.name}: it does not name its model: add --model NAME, --model config.json, or "
-            "--params 8e9."
-        )
+        raise InputError(Message("serving.unnamed-model", name=job.name))
     model_named(serving.model)
 
 
@@ -307,10 +301,7 @@ def _limit(service: MeasuredService, name: str) -> CopyLimit:
     if limit is None or limit.rate <= 0.0:
         lowest = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
         reason = limit.stopped_by if limit else "the targets"
-        raise InputError(
-            f"{name}: no number of copies keeps {reason}{lowest}. Raise it, or plan another GPU: "
-            "gpucost serve plan."
-        )
+        raise InputError(Message("serving.no-copies", name=name, reason=reason, lowest=lowest))
     return limit
 
 
@@ -338,10 +329,7 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
     if gpu is not None and not runs_in(gpu, layout.precision):
         raise InputError(f"{layout.gpu} has no bfloat16: give --weights fp16, int8 or int4.")
     if copy is None or copy.kv_tokens < 4 * question.traffic.context:
-        raise InputError(
-            f"{question.model.name} and 4 requests do not fit {layout.tensor_parallel}x "
-            f"{layout.gpu}: give more GPUs (--tp) or fewer bits (--weights fp8)."
-        )
+        raise InputError(no_room(question, f"{layout.tensor_parallel}x {layout.gpu}"))
     saturated = _most_answered(copy, question.traffic)
     points = []
     for rate in (share * saturated for share in _CURVE):

@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 _TABLE = Path(__file__).with_name("models.csv")
 _BYTES_16BIT = 2.0
@@ -59,6 +60,8 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         experts_per_token: that one token takes.
         context: most tokens of a request; None where not stated.
         native_precision: of the published weights.
+        checkpoint_bytes: of the published weights, with scales and parts of more bits; None where
+            they were not looked up.
         basis: where the shape was read.
         weak: whether the shape is doubtful.
     """
@@ -76,6 +79,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     experts_per_token: int = 1
     context: int | None = None
     native_precision: str = "bf16"
+    checkpoint_bytes: float | None = None
     basis: str
     weak: bool = False
 
@@ -83,6 +87,11 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     def is_mixture(self) -> bool:
         """Whether a token touches a part of the weights only."""
         return self.experts > self.experts_per_token
+
+    def weight_bytes(self, precision: str) -> float:
+        """Return the bytes of all weights: the published ones as they were counted."""
+        published = self.checkpoint_bytes if precision == self.native_precision else None
+        return published or self.parameters * WEIGHT_BYTES[precision]
 
     def parameters_touched(self, tokens: float) -> float:
         """Return the weights that a step over so many tokens reads; each expert with chance k/E."""
@@ -120,6 +129,7 @@ def _of_row(row: Mapping[str, str]) -> LanguageModel:
         context=int(row["context"]) if row["context"] else None,
         native_precision=_quantized(row["model"])
         or {"fp8": "fp8", "modelopt": "fp4", "mxfp4": "fp4"}.get(row["weights"].lower(), "bf16"),
+        checkpoint_bytes=1e9 * float(row["checkpoint_gb"] or 0.0) or None,
         basis=row["source"],
         weak=row["confidence"] != "high",
     )
@@ -159,12 +169,9 @@ def model_named(name: str) -> LanguageModel:
     quantized = _quantized(name)
     if quantized and not matches:
         base = model_named(_QUANTIZED.sub("", name))
-        return structs.replace(base, name=name, native_precision=quantized)
+        return structs.replace(base, name=name, native_precision=quantized, checkpoint_bytes=None)
     if _NO_GENERATOR.search(_own(name)):
-        raise InputError(
-            f"{name} is not a text generator, and only those are planned unmeasured: measure it "
-            "(gpucost profile), then gpucost plan FILE --kind inference_online."
-        )
+        raise InputError(Message("serving.no-generator", model=name))
     near = [full for full in table if _QUANTIZED.sub("", _plain(full)) == _plain(name)]
     short = {_plain(full_name): full_name for full_name in table}
     near = near or [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from operator import itemgetter
 from statistics import NormalDist
 
@@ -35,11 +36,16 @@ from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, find
-from pricing.message import Message
+from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, show
 
 SCHEMA = "gpucost.serving-plan/v1"
 RANKS = (1, 2, 4, 8)
+_SIZES = (  # that a model that fits nothing is told of, by rising price
+    *(("L40S", 1), ("H100-SXM-80GB", 1), ("H100-SXM-80GB", 2), ("H100-SXM-80GB", 4)),
+    *(("H100-SXM-80GB", 8), ("H200-SXM-141GB", 8), ("B200-SXM", 8), ("H100-SXM-80GB", 16)),
+    *(("H200-SXM-141GB", 16), ("B200-SXM", 16)),
+)
 _NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
 _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than what was found
 _MOST_SIMULATED = 10
@@ -343,10 +349,8 @@ def _best_cases(
 def _check_budget(question: Question, cheapest: ServingOption) -> None:
     lowest, budget = cheapest.usd, question.budget_usd
     if budget is not None and lowest > budget:
-        raise InputError(
-            f"{question.model.name}: the least is ${show(lowest)} ({cheapest.offer.name}), over "
-            f"the budget of ${show(budget)}. Raise it, the deadline or the targets."
-        )
+        sums = {"least": show(lowest), "budget": show(budget), "where": cheapest.offer.name}
+        raise InputError(Message("serving.over-budget", model=question.model.name, **sums))
 
 
 def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
@@ -356,23 +360,31 @@ def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
     if late:
         best = min(late, key=lambda why: why.least_s or 0.0)
         where = f"{best.layout.tensor_parallel}x {best.layout.gpu}"
-        return (
-            f"{name}: no GPU on sale keeps the targets: the best is {where} with {best.detail}. "
-            "Raise that target, shorten the prompts, or allow fewer bits (--weights fp8)."
-        )
+        return Message("serving.too-late", model=name, where=where, detail=best.detail)
     if any(why.reason == "memory" for why in unfit):
-        return (
-            f"{name}: its weights and the keys and values of 4 requests of "
-            f"{question.traffic.context:,.0f} tokens fit no machine that was looked at. Allow "
-            "larger machines, or fewer bits (--weights fp8; int4 on a T4 or V100)."
-        )
+        return no_room(question, Message("serving.machines-looked-at"))
     if unfit:
         gpus = ", ".join(sorted({why.layout.gpu for why in unfit}))
-        return (
-            f"{name}: {gpus} cannot run it: {unfit[0].detail}. Name another GPU, or give --weights "
-            "fp16 or int4, where such weights are published."
-        )
-    return f"{name}: no GPU that was asked for is on sale; gpucost prices lists what is."
+        return Message("serving.cannot-run", model=name, gpus=gpus, detail=unfit[0].detail)
+    return Message("serving.not-on-sale", model=name)
+
+
+def no_room(question: Question, place: str) -> str:
+    """Return that a model and 4 requests fit no such place, and what would hold them."""
+    tokens, holders = question.traffic.context, join(_holders(question), "words")
+    name = question.model.name
+    return Message("serving.no-room", model=name, tokens=tokens, place=place, holders=holders)
+
+
+def _holders(question: Question) -> Iterable[str]:
+    """Yield the smallest that hold the model: two as published, one with weights of 4 bits."""
+    for precision, most in ((question.model.native_precision, 2), ("int4", 1)):
+        layouts = (Layout(gpu, ranks, precision, ranks > 1) for gpu, ranks in _SIZES)
+        copies = ((layout.tensor_parallel, copy_of(question, layout)) for layout in layouts)
+        fitting = ((n, copy) for n, copy in copies if copy and fits(copy, question.traffic))
+        for ranks, copy in islice(fitting, most):
+            code = "serving.holder" if ranks <= RANKS[-1] else "serving.holder-machines"
+            yield Message(code, n=ranks, half=ranks // 2, gpu=copy.gpu, precision=precision)
 
 
 def layouts_on_sale(

@@ -121,9 +121,10 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
         return None
-    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel)
+    slow = step["mixture_steps"] if model.is_mixture else 1.0
+    byte_s = slow / (1e9 * bandwidth * tensor_parallel)
     reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
-    operation_s = step["compute"] / (1e12 * _reached_tflops(peak) * tensor_parallel)
+    operation_s = slow * step["compute"] / (1e12 * _reached_tflops(peak) * tensor_parallel)
     kv_bytes = kv_bytes_factor * model.kv_bytes * max(1.0, tensor_parallel / model.kv_heads)
     link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
     return Server(
@@ -136,11 +137,11 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         kv_s=step["kv_reads"] * kv_bytes * byte_s,
         token_s=2.0 * model.active_parameters * operation_s,
         pair_s=4.0 * model.attention_layers * model.attention_width * operation_s,
-        fixed_s=step["fixed_s"] + step["layer_s"] * model.layers,
-        sequence_s=step["sequence_s"],
-        prompt_s=step["prompt_layer_s"] * model.layers,
-        link_s=link_s,
-        link_token_s=link_token_s,
+        fixed_s=slow * (step["fixed_s"] + step["layer_s"] * model.layers),
+        sequence_s=slow * step["sequence_s"],
+        prompt_s=slow * step["prompt_layer_s"] * model.layers,
+        link_s=slow * link_s,
+        link_token_s=slow * link_token_s,
         first_token_s=step["first_token_s"],
         kv_tokens=_room_bytes(model, gpu, tensor_parallel, kind) / kv_bytes,
         max_sequences=limits["max_sequences"],
@@ -159,8 +160,8 @@ def _room_bytes(model: LanguageModel, gpu: Gpu, ranks: int, precision: str) -> f
     """Return what the engine keeps for keys and values beside the weights; negative: too little."""
     limits = law()["limits"]
     room = limits["memory_fraction"] * (gpu.usable_memory_gib or gpu.memory_gib) * _GIB
-    room -= 1e9 * limits["workspace_gb"]
-    return float(room * ranks - model.parameters * WEIGHT_BYTES[precision])
+    room -= 1e9 * limits["mixture_workspace_gb" if model.is_mixture else "workspace_gb"]
+    return float(room * ranks - model.weight_bytes(precision))
 
 
 def runs_in(gpu: Gpu, precision: str) -> bool:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from msgspec import Struct
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 _PARTS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 Quantiles = tuple[float, ...]
@@ -125,8 +126,4 @@ def check_traffic(traffic: Traffic) -> None:
         InputError: requests of that kind come in bursts, and there is no trace of them.
     """
     if traffic.shape in NEED_A_TRACE and not traffic.trace:
-        raise InputError(
-            f"a mean rate says too little of {traffic.shape} traffic, which comes in bursts (a "
-            "plan from the mean can be ten times too small): give --request-log requests.csv, or "
-            "the rate of the busiest minute with --peak."
-        )
+        raise InputError(Message("serving.in-bursts", shape=traffic.shape))

@@ -74,7 +74,7 @@ def _model(typed: dict[str, Any]) -> LanguageModel:
         sizes = {key: typed[key] for key in ("layers", "kv_heads", "head_dim")}
         return model_like(typed["params"], name=typed["model"] or "", **sizes)
     if typed["model"] is None:
-        raise InputError("say which model: --model NAME, --model config.json, or --params 8e9.")
+        raise InputError(Message("serving.say-model"))
     return model_named(typed["model"])
 
 
@@ -85,10 +85,7 @@ def _traffic(typed: dict[str, Any], rate: float, trace: str | None = None) -> Tr
         prompt, output = (sum(row[column] for row in rows) / len(rows) for column in (1, 2))
         rate = rate or len(rows) / max(rows[-1][0], 1.0)
     if not (rate > 0 and prompt >= 1 and output >= 1):
-        raise InputError(
-            "say how many requests come a second: --rate 20 with a --prompt and an --answer of at "
-            "least 1 token, or --request-log FILE."
-        )
+        raise InputError(Message("serving.say-rate"))
     return Traffic(
         rate=rate,
         prompt=prompt,
@@ -184,10 +181,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     """Find the cheapest GPUs and copies that keep latency targets, and the price of a token."""
     day, targets, measured = as_of or today(), _targets(typed), typed["measured"]
     if typed["features"] and not measured:
-        raise InputError(
-            f"{', '.join(typed['features'])}: not modelled. Give --measured with a run that "
-            "includes it."
-        )
+        features = ", ".join(typed["features"])
+        raise InputError(Message("serving.not-modelled", features=features))
     on = typed | {"gpu": typed["measured_on"]}
     run = _anchor(_measured(measured, on), targets) if measured else None
     batch = typed["requests"]
@@ -263,10 +258,7 @@ def copies(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) ->
     """Find how many copies of a running server are enough."""
     places = (*sources, *typed["metrics"])
     if not places:
-        raise InputError(
-            "give what one copy answered: a profile, two scrapes of /metrics, or --metrics URL "
-            "--window 10m. Where nothing runs yet: gpucost serve plan --model NAME --rate 0.5."
-        )
+        raise InputError(Message("serving.say-run"))
     numbers = {"copies": typed["copies"], "spare": typed["spare"], "rate": typed["rate"] or None}
     profile, price = _measured(places, typed), typed["price"]
     if price is None:

@@ -471,11 +471,14 @@ def refused(ran: Ran, *words: str) -> None:
         assert word in text
 
 
+HOLDERS = ("do not fit any machine", "8x H200-SXM-141GB in fp8", "8x H100-SXM-80GB in int4")
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (("--model", "nobody/knows-9B"), ("--params 8e9", "config.json")),
-        (("--gpu", "RTX-4090", "--model", "deepseek-v3"), ("fit no machine", "--weights fp8")),
+        (("--gpu", "RTX-4090", "--model", "deepseek-v3"), HOLDERS),
         (("--gpu", "T4", *LLAMA), ("T4 cannot run it", "no bfloat16", "--weights fp16 or int4")),
         (("--model", "deepseek-v3.1"), ("Near: nvidia/DeepSeek-V3.1-NVFP4.",)),
         (("--model", "bge-m3"), ("not a text generator", "gpucost profile")),
@@ -632,7 +635,9 @@ def test_a_curve_rises(call: Call) -> None:
     first = Decimal("1.90") / Decimal(str(points[0]["rate"] * 300 * 3600)) * 1_000_000
     assert usd[0] == pytest.approx(first)
     refused(
-        call("serve", "curve", *LLAMA, "--gpu", "T4", "--weights", "fp16"), "--tp", "--weights fp8"
+        call("serve", "curve", *LLAMA, "--gpu", "T4", "--weights", "fp16"),
+        "--tp",
+        "1x L40S in bf16",
     )
 
 
