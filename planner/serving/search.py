@@ -30,7 +30,7 @@ from planner.serving.load import (
     saturated_rate,
     served,
 )
-from planner.serving.server import Server, runs_in, server
+from planner.serving.server import Server, law, runs_in, server
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
@@ -41,11 +41,6 @@ from pricing.money import HOURS_PER_MONTH, show
 
 SCHEMA = "gpucost.serving-plan/v1"
 RANKS = (1, 2, 4, 8)
-_SIZES = (  # that a model that fits nothing is told of, by rising price
-    *(("L40S", 1), ("H100-SXM-80GB", 1), ("H100-SXM-80GB", 2), ("H100-SXM-80GB", 4)),
-    *(("H100-SXM-80GB", 8), ("H200-SXM-141GB", 8), ("B200-SXM", 8), ("H100-SXM-80GB", 16)),
-    *(("H200-SXM-141GB", 16), ("B200-SXM", 16)),
-)
 _NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
 _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than what was found
 _MOST_SIMULATED = 10
@@ -369,20 +364,20 @@ def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
     return Message("serving.not-on-sale", model=name)
 
 
-def no_room(question: Question, place: str) -> str:
+def no_room(question: Question, where: str) -> str:
     """Return that a model and 4 requests fit no such place, and what would hold them."""
     tokens, holders = question.traffic.context, join(_holders(question), "words")
     name = question.model.name
-    return Message("serving.no-room", model=name, tokens=tokens, place=place, holders=holders)
+    return Message("serving.no-room", model=name, tokens=tokens, where=where, holders=holders)
 
 
 def _holders(question: Question) -> Iterable[str]:
     """Yield the smallest that hold the model: two as published, one with weights of 4 bits."""
-    for precision, most in ((question.model.native_precision, 2), ("int4", 1)):
-        layouts = (Layout(gpu, ranks, precision, ranks > 1) for gpu, ranks in _SIZES)
+    for precision, count in ((question.model.native_precision, 2), ("int4", 1)):
+        layouts = (Layout(gpu, ranks, precision, ranks > 1) for gpu, ranks in law()["holders"])
         copies = ((layout.tensor_parallel, copy_of(question, layout)) for layout in layouts)
         fitting = ((n, copy) for n, copy in copies if copy and fits(copy, question.traffic))
-        for ranks, copy in islice(fitting, most):
+        for ranks, copy in islice(fitting, count):
             code = "serving.holder" if ranks <= RANKS[-1] else "serving.holder-machines"
             yield Message(code, n=ranks, half=ranks // 2, gpu=copy.gpu, precision=precision)
 

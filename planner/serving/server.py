@@ -121,9 +121,8 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
         return None
-    slow = step["mixture_steps"] if model.is_mixture else 1.0
+    more, slow = (step["mixture_reads"], step["mixture_steps"]) if model.is_mixture else (1.0, 1.0)
     byte_s = slow / (1e9 * bandwidth * tensor_parallel)
-    reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
     operation_s = slow * step["compute"] / (1e12 * _reached_tflops(peak) * tensor_parallel)
     kv_bytes = kv_bytes_factor * model.kv_bytes * max(1.0, tensor_parallel / model.kv_heads)
     link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
@@ -133,7 +132,7 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         tensor_parallel=tensor_parallel,
         precision=kind,
         nvlink=nvlink,
-        weight_s=reads * WEIGHT_BYTES[kind] * byte_s,
+        weight_s=more * step["weight_reads"] * WEIGHT_BYTES[kind] * byte_s,
         kv_s=step["kv_reads"] * kv_bytes * byte_s,
         token_s=2.0 * model.active_parameters * operation_s,
         pair_s=4.0 * model.attention_layers * model.attention_width * operation_s,
