@@ -17,6 +17,7 @@ from planner.models.input_pipeline import (
     loader_power,
 )
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s
+from planner.serving.measured_service import RATE_SPREAD
 from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,
@@ -216,6 +217,11 @@ def _requests(signals: Signals) -> Range | None:
     return (1.0, _batch_gain(empty / 2.0, _MOST_GROWTH / 2.0), _batch_gain(empty, _MOST_GROWTH))
 
 
+def _fuller(signals: Signals) -> Range | None:
+    more = number(signals, "serving.fuller_batch")
+    return None if more is None else (max(1.0, more / RATE_SPREAD), more, more * RATE_SPREAD)
+
+
 def _accumulate(signals: Signals) -> Range | None:
     part = _REDUCED if signals["job.parallelism"] == "fsdp" else 1.0
     mid, high = (1.0 / (1.0 - part + part / n) for n in (_ACCUMULATED / 2.0, _ACCUMULATED))
@@ -300,6 +306,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "compile": _compiled,
     "channels-last": _channels_last,
     "dynamic-batching": _requests,
+    "more-requests": _fuller,
     "quantization": _quantized,
     "checkpoint-interval": _checkpoints,
 }

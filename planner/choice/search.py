@@ -38,7 +38,7 @@ from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.profile.trials import Serving
-from planner.serving.measured_service import RATE_SPREAD, MeasuredService
+from planner.serving.measured_service import RATE_SPREAD, MeasuredService, fuller_batch
 from planner.signals.finding import Saved
 from planner.signals.signals import PARTS, idle_pause_s, open_hours
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
@@ -51,6 +51,7 @@ from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN, MORE, _FAST_NETWORK = "scale-down", "more-gpus", "fast-network"
+_MORE_REQUESTS = "more-requests"
 _SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
@@ -127,12 +128,23 @@ def _speeds(
     """Return the speed-ups on a layout; an error where a specification is missing."""
     if isinstance(kernels, InputError):
         return kernels
-    done = {way.codes: way for way in (_NOTHING_DONE, *ways)}
+    done = {way.codes: _with_batch(way, layout, context) for way in (_NOTHING_DONE, *ways)}
     try:
         speeds = context.predictions.speeds(layout, done.values(), kernels)
     except InputError as error:
         return error
     return _Speeds(kernels, dict(zip(done, speeds, strict=True)))
+
+
+def _with_batch(way: Way, layout: Layout, context: JobContext) -> Way:
+    """Return the way with what a full batch of requests gains on the GPUs of a layout."""
+    if _MORE_REQUESTS not in way.codes:
+        return way
+    gain = fuller_batch(context.profile, layout.chip.name)
+    signals = {**context.signals, "serving.fuller_batch": gain}
+    return Way.of(
+        tuple(action(a.code, signals) if a.code == _MORE_REQUESTS else a for a in way.actions)
+    )
 
 
 def _consider(

@@ -36,6 +36,7 @@ _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
 _IN_LINE = 0.2  # of the time of a request; less waiting is that of prefills, ours
 _COUNT = 400
+_FULL = 0.9  # of the cache, in a batch that is full
 _CHAT = Traffic(rate=1.0, prompt=222.3, output=218.9)  # MLPerf's llama2-70b set, where not measured
 _WEIGHTS_OF_MEMORY = 0.7  # where nothing says how large the model is: a large one, so few requests
 _PRECISIONS = {"fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "fp4"}
@@ -137,6 +138,37 @@ def measured_service(
         measured_over_simulated=ratio,
         unbroken=_unbroken(profile, serving, targets),
     )
+
+
+def fuller_batch(profile: Profile, gpu: str | None = None) -> float | None:
+    """Return how much more a batch job does with as many requests at a time as its cache holds.
+
+    By the law of a step, of requests as long as those that ran; None where it cannot be said, and
+    for what answers requests as they come.
+
+    Args:
+        profile: of the job.
+        gpu: on which it would run; None: as today.
+    """
+    serving = profile.job.serving
+    if profile.job.kind != "inference_offline" or serving is None or not serving.requests_running:
+        return None
+    running, filled = serving.requests_running, serving.kv_cache_fraction
+    made, read = serving.generated_tokens_per_s, serving.prompt_tokens_per_s or 0.0
+    if filled is None or not made or not serves_language_model(profile):
+        return None
+    question = _question(profile, source_gpu(profile), _CHAT, None, [])
+    layout = question.measured_on
+    today = copy_of(question, layout) if layout else None
+    copy = copy_of(question, structs.replace(layout, gpu=gpu)) if layout and gpu else today
+    if today is None or copy is None or min(today.kv_tokens, copy.kv_tokens) <= 0.0:
+        return None
+    context = max(1.0, filled * today.kv_tokens / running)  # tokens of one of them
+    fuller = max(running, min(copy.max_sequences, _FULL * copy.kv_tokens / context))
+    few_s, many_s = (
+        copy.step_s(batch, context * batch, batch * read / made) for batch in (running, fuller)
+    )
+    return fuller / running * few_s / many_s
 
 
 def overload(profile: Profile) -> str | None:

@@ -77,7 +77,7 @@ class Server(Struct, frozen=True, kw_only=True):
     token_budget: int
 
     def step_s(
-        self, sequences: int, context: float, prompt: float = 0.0, pairs: float = 0.0
+        self, sequences: float, context: float, prompt: float = 0.0, pairs: float = 0.0
     ) -> float:
         """Return how long a step takes.
 

@@ -10,6 +10,7 @@ from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib, named_gpu, slice_named
+from planner.serving.measured_service import fuller_batch
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
@@ -429,6 +430,8 @@ SIGNALS: dict[str, Signal] = {
             "serving.requests_running": _serving("requests_running"),
             "serving.requests_waiting": _serving("requests_waiting"),
             "serving.preemptions_per_s": _serving("preemptions_per_s"),
+            "serving.fuller_batch": fuller_batch,
+            "serving.batch_left": lambda p: (more := fuller_batch(p)) and 1.0 - 1.0 / more,
             "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
             "hardware.gpu_count": lambda p: float(p.gpu_count),
             "hardware.cpu_cores_per_gpu": _cores_per_gpu,
