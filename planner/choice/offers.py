@@ -25,6 +25,7 @@ from pricing.money import HOURS_PER_MONTH
 _OF_EACH_MACHINE = ("boot-disk", "address")
 _MONTH_S = HOURS_PER_MONTH * 3600
 _PRICE = attrgetter("usd_per_hour")
+_ROUNDED = Decimal("0.999")  # one list states 21.957642 an hour, another 21.9576
 
 
 class OnSale(NamedTuple):
@@ -82,7 +83,7 @@ class Market:
         """Yield one offer per size and purchase, sorted: its cheapest region.
 
         Args:
-            home: region that wins where several cost the same.
+            home: region that wins where another costs less by no more than a rounding of the list.
             continent: where all must stand; None is any.
         """
         anywhere = continent is None and not self.asked.regions
@@ -90,7 +91,8 @@ class Market:
             allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
             lowest = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
             at_home = [o for o in allowed or offers if o.region == home]
-            yield min((*at_home, lowest), key=_PRICE) if at_home else lowest
+            nearest = min(at_home, key=_PRICE, default=lowest)
+            yield nearest if nearest.usd_per_hour * _ROUNDED <= lowest.usd_per_hour else lowest
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:

@@ -338,7 +338,8 @@ def _shortlist(
     hours = min((candidate.hours_mid for candidate in ranked), default=None)
     equal = [candidate for candidate in ranked if candidate.hours_mid == hours]
     fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
-    stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
+    mended = [d for d in ranked if d.actions and context.baseline.has_size(d.offer)]
+    stays = max(mended, key=attrgetter("stays"), default=None)  # here before another region
     chosen = {id(candidate) for candidate in (*named, fastest, stays) if candidate is not None}
     today, paid = context.baseline.offer, context.baseline.cost
 

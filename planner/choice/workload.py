@@ -244,7 +244,11 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     dataset, said = _data_set(profile, storage, requirements)
     notes += said
     if replicas > 1:
-        notes.append(Message("note.replicas", job=profile.job.name, n=replicas))
+        gpus = 1 if profile.job.splits_the_model else profile.gpu_count
+        code = "note.replicas" if gpus == 1 else "note.replicas-of-gpus"
+        notes.append(
+            Message(code, job=profile.job.name, n=replicas, gpus=gpus, all=replicas * gpus)
+        )
     return Workload(
         hours=hours,
         units=None if units is None else units * stated,

@@ -89,7 +89,9 @@ class Job:
     latency_slo_ms: float | None = number("latency target, milliseconds", above=0.0)
     latency_ms: Latency | None = record(Latency, "measured latency")
     requests_per_s: float | None = number("requests per second of the measured copy")
-    replicas: Replicas | None = record(Replicas, "copies of an inference job")
+    replicas: Replicas | None = record(
+        Replicas, "copies of an inference job, each on `gpu_count` GPUs of its own"
+    )
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
     serving: Serving | None = record(Serving, "what the server reports of itself")
     demand_by_hour: object | None = anything(

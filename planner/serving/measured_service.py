@@ -154,8 +154,8 @@ def fuller_batch(profile: Profile, gpu: str | None = None) -> float | None:
     if profile.job.kind != "inference_offline" or serving is None or not serving.requests_running:
         return None
     running, filled = serving.requests_running, serving.kv_cache_fraction
-    made, read = serving.generated_tokens_per_s, serving.prompt_tokens_per_s or 0.0
-    if filled is None or not made or not serves_language_model(profile):
+    generated, read = serving.generated_tokens_per_s, serving.prompt_tokens_per_s or 0.0
+    if filled is None or not generated or not serves_language_model(profile):
         return None
     question = _question(profile, source_gpu(profile), _CHAT, None, [])
     layout = question.measured_on
@@ -166,7 +166,7 @@ def fuller_batch(profile: Profile, gpu: str | None = None) -> float | None:
     context = max(1.0, filled * today.kv_tokens / running)  # tokens of one of them
     fuller = max(running, min(copy.max_sequences, _FULL * copy.kv_tokens / context))
     few_s, many_s = (
-        copy.step_s(batch, context * batch, batch * read / made) for batch in (running, fuller)
+        copy.step_s(batch, context * batch, batch * read / generated) for batch in (running, fuller)
     )
     return fuller / running * few_s / many_s
 

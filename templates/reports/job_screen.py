@@ -159,7 +159,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
-    if launchable := _launchable(job):
+    if launchable := _launchable(job, plan):
         notes.append(Line(label=_("Or launch"), text=launchable))
     notes += _spare(job, plan)
     command = next_command(job, plan)
@@ -225,6 +225,7 @@ _FIRST = frozenset(
         "note.other-gpu",
         "note.gaps",
         "note.paid-until",
+        "note.replicas-of-gpus",
         "read.no-seconds",
         "read.rows-as-gpus",
         "invoice.covered",
@@ -566,7 +567,7 @@ def saved_words(share: float | None, *, at_most: bool = False) -> str:
     return _("saves {share}", share=("<= " if at_most else "") + report_text.percent(share))
 
 
-def _launchable(job: JobPlan) -> str:
+def _launchable(job: JobPlan, plan: Plan) -> str:
     """Return what gpucost can start in place of a choice that nothing can; empty if no need."""
     way = job.answer.next
     if way is None or way.start:
@@ -579,12 +580,16 @@ def _launchable(job: JobPlan) -> str:
         if not is_today(o, job.baseline)
     )
     in_time = (o for o in sure if o.hours.mid <= longest_h and o.offer.purchase == way.purchase)
-    now = job.answer.now.usd if job.answer.now else None
-    limit_usd = min(now.mid if now else _ENDLESS, job.baseline.cost.total or _ENDLESS)
+    now = job.answer.now
+    usd = now.usd if now else None
+    limit_usd = min(usd.mid if usd else _ENDLESS, job.baseline.cost.total or _ENDLESS)
     first = next((o for o in in_time if o.provisionable and o.cost.mid < limit_usd), None)
     if first is None:
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
+    done = [now.actions] if now is not None and now.kind == "try" else []
+    if todo := _todo(tuple(report_text.own_changes(first)), plan, done):
+        where = _("{where}, {todo}", where=where, todo=todo)
     return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
 
 
@@ -598,7 +603,7 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     yield from _less_but(job)
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
-    if (proof := job.answer.proof) is not None:
+    if (proof := job.answer.proof) is not None and job.baseline.cost.total is not None:
         is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
         kind = "" if is_next else "spare"
         yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind=kind)
@@ -648,6 +653,8 @@ def _typed(command: str, job: JobPlan, plan: Plan) -> str:
 def next_command(job: JobPlan, plan: Plan) -> str:
     """Return what to type next, else where a person rents it."""
     way, now, proof = job.answer.next, job.answer.now, job.answer.proof
+    if way is None and job.baseline.cost.total is None and job.answer.reason is None:
+        return _("again with --machine PROVIDER/TYPE, or --price USD (an hour)")
     option = job.option(way.option) if way else None if now else job.choice
     start = way.start if way else ()
     if option is None:
