@@ -30,7 +30,7 @@ from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, Tenancy, i
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, load_of, on_gpu_ms, stretch
 from planner.models.draws import Cause
-from planner.models.estimate import Estimate, digits, exactly
+from planner.models.estimate import Estimate, digits, digits_of, exactly
 from planner.models.gpu_speed import STEPPED_BATCH
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Way
@@ -368,7 +368,8 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
 def _said_of_copies(codes: tuple[str, ...], to: Scaling, context: JobContext) -> tuple[str, ...]:
     """Return the codes of a way with copies by demand: more of them, fewer, or as many as today."""
     copies = context.work.replicas
-    change = (MORE,) if to.peak > copies else (SCALE_DOWN,) if to.paid < copies else ()
+    fewer = to.peak < copies or to.fewest < to.peak
+    change = (MORE,) if to.peak > copies else (SCALE_DOWN,) if fewer else ()
     return (*(code for code in codes if code != SCALE_DOWN), *change)
 
 
@@ -566,18 +567,23 @@ def scaling(
     service = context.work.service
     result = Scaling(
         by_hour=by_hour if len(set(by_hour)) > 1 else by_hour[:1],
+        fewest=min(by_hour),
+        peak=max(by_hour),
         starts=starts,
-        start_s=context.asked.checkpoints.restart_s,
-        paid=(sum(by_hour) + starts * _start_h(offer, context)) / len(by_hour),
-        busiest_fraction=busy / limit.times if service else (copy.share or 0.0) * busy,
-        latency_ms=copy.latency_at(busy)
-        if service is None
-        else service.latency_ms(service.layout_on(offer, size.used), busy * service.rate),
+        start_s=digits(context.asked.checkpoints.restart_s),
+        busiest_fraction=digits(busy / limit.times if service else (copy.share or 0.0) * busy),
+        latency_ms=digits_of(
+            copy.latency_at(busy)
+            if service is None
+            else service.latency_ms(service.layout_on(offer, size.used), busy * service.rate)
+        ),
         limit=limit.words,
     )
     ordered = offer.gpu_count * size.machines * result.peak
-    paid = result.paid * period_h(context)
-    fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
+    fewer = (
+        _copies_h(result, offer, context)
+        < context.work.replicas * context.work.hours.mid - _ROUNDING
+    )
     return result if (fewer or is_late(context)) and ordered >= offer.minimum_gpus else None
 
 
@@ -592,7 +598,13 @@ def spare_copies(context: JobContext) -> float | None:
     scaled = scaling(context.sized(today), context, exactly(1.0, ""))
     if scaled is None:
         return None
-    return 1.0 - scaled.paid * period_h(context) / (copies * context.work.hours.mid)
+    return 1.0 - _copies_h(scaled, today, context) / (copies * context.work.hours.mid)
+
+
+def _copies_h(scaled: Scaling, offer: Offer, context: JobContext) -> float:
+    """Return the hours of the period that copies are paid for, their starts included."""
+    hours = sum(scaled.by_hour) + scaled.starts * _start_h(offer, context)
+    return hours / len(scaled.by_hour) * period_h(context)
 
 
 def all_needed(size: OnSale, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
@@ -614,7 +626,7 @@ def scaled_hours(scaled: Scaling, size: OnSale, context: JobContext, speed: Esti
     The ends are those of the copies that the ends of the speed ask for; at most today's.
     """
     base = context.work.hours.mid
-    top = max(context.work.replicas * base, scaled.paid * period_h(context))
+    top = max(context.work.replicas * base, _copies_h(scaled, size.offer, context))
     ends = [(end, 1.0) for end in (speed.high, speed.mid, speed.low)]
     if context.work.service is not None:
         ends = [(speed.mid, margin) for margin in (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)]
@@ -624,7 +636,7 @@ def scaled_hours(scaled: Scaling, size: OnSale, context: JobContext, speed: Esti
     for end, margin in ends:
         expected = end == speed.mid and margin == 1.0
         fewer = scaled if expected else scaling(size, context, exactly(end, speed.basis), margin)
-        hours = top if fewer is None else fewer.paid * period_h(context)
+        hours = top if fewer is None else _copies_h(fewer, size.offer, context)
         shares.append(hours / scaled.peak / base)
     low, mid, high = shares
     cause = Cause("use", f"copies/{size.offer.gpu}", min(low, mid), mid, max(mid, high))

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from msgspec import Struct
+
+from planner.models.document import Number, need
+
 _ROUNDING = 1e-9
 _OF_99_PERCENT = 4.6  # ln 100: 99 % of requests take less than so many times the mean
 
@@ -49,39 +53,33 @@ def load_of(measured_ms: float, share: float, requests_per_s: float) -> float:
     return 1.0 - _OF_99_PERCENT * 1000.0 * share / requests_per_s / measured_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
-    """Copies of a service by the hour.
+class Scaling(Struct, frozen=True, kw_only=True):
+    """Copies of a service by the hour, where they follow its demand.
 
     Attributes:
         by_hour: copies in each hour of a day (24) or of a week from Monday 0 h (168); one number
             where they are the same at any time.
+        fewest: at any time.
+        peak: the most at any time.
         starts: copies started over that day or week.
         start_s: from a new machine to a copy that answers.
-        paid: copies that are paid for at a time, on average, their starts included.
         busiest_fraction: the largest share of its GPU's time that a copy takes in any hour, mean.
-        latency_ms: the longest in any hour, by the strictest percentile measured; None where
-            latency was not measured.
+        latency_ms: the longest in any hour; None where latency was not measured.
         limit: what sets how much one copy can answer, in words.
     """
 
     by_hour: tuple[int, ...]
+    fewest: int
+    peak: int
     starts: int
-    start_s: float
-    paid: float
-    busiest_fraction: float
-    latency_ms: float | None
+    start_s: Number
+    busiest_fraction: Number
+    latency_ms: Number | None
     limit: str
 
-    @property
-    def peak(self) -> int:
-        """The most copies at any time."""
-        return max(self.by_hour)
-
-    @property
-    def fewest(self) -> int:
-        """The fewest copies at any time."""
-        return min(self.by_hour)
+    def __post_init__(self) -> None:
+        need(len(self.by_hour) in {1, 24, 168}, "by_hour has not 1, 24 or 168 numbers")
+        need(max(self.by_hour) == self.peak >= 1, "peak is not the most of by_hour")
 
 
 _DAY_H = 24

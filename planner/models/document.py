@@ -26,6 +26,16 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time with its zone; a file has it in UTC, to the second."""
 
 
+def need(holds: bool, problem: str) -> None:  # noqa: FBT001 - a condition is what it is about
+    """Check a condition.
+
+    Raises:
+        ValueError: it does not hold; `problem` says so.
+    """
+    if not holds:
+        raise ValueError(problem)
+
+
 class SavedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What a sentence of a document was made of, so that it can be said in another language.
 

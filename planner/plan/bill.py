@@ -13,20 +13,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.costs import UsdRange
-from planner.models.document import Number
+from planner.models.document import Number, need
 from planner.models.estimate import whole
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.money import Amount, without_zeros
-
-
-def need(holds: bool, problem: str) -> None:  # noqa: FBT001 - a condition is what it is about
-    """Check a condition.
-
-    Raises:
-        ValueError: it does not hold; `problem` says so.
-    """
-    if not holds:
-        raise ValueError(problem)
 
 
 def not_negative(**amounts: Decimal | None) -> None:

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.costs import Saving
-from planner.models.document import Messages, Number
-from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need
+from planner.models.document import Messages, Number, need
+from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved

@@ -17,7 +17,6 @@ from planner.choice.workload import Tenancy
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
-from planner.models.copies import Scaling as Copies
 from planner.models.costs import Benefit, Move, Saving, TeamShare, UsdRange, WorkCost
 from planner.models.document import encode, messages_in, messages_of, to_text
 from planner.models.estimate import digits, digits_if_set, digits_of, rounded
@@ -36,7 +35,7 @@ from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
 from planner.plan.job import Answer, Effect, Ended, JobPlan, Rejected, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
-from planner.plan.option import Baseline, BilledShare, MachineSetup, Option, ReasonAgainst, Scaling
+from planner.plan.option import Baseline, BilledShare, MachineSetup, Option, ReasonAgainst
 from planner.plan.plan import (
     Alternative,
     Fleet,
@@ -115,7 +114,7 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         benefit=_worth(option.benefit),
         confidence=if_taken(job.confidence, option, job.baseline, as_of).level,
         why=option.why,
-        scaling=_scaling(option.scaling) if option.scaling else UNSET,
+        scaling=option.scaling or UNSET,
     )
 
 
@@ -173,19 +172,6 @@ def _machine(machine: MachineSettings) -> MachineSetup:
 def _spread(spread: Distribution) -> Distribution:
     failures, every_s = digits(spread.failures), digits_of(spread.checkpoint_every_s)
     return structs.replace(spread, failures=failures, checkpoint_every_s=every_s)
-
-
-def _scaling(copies: Copies) -> Scaling:
-    return Scaling(
-        by_hour=copies.by_hour,
-        fewest=copies.fewest,
-        peak=copies.peak,
-        starts=copies.starts,
-        start_s=digits(copies.start_s),
-        busiest_fraction=digits(copies.busiest_fraction),
-        latency_ms=digits_of(copies.latency_ms),
-        limit=copies.limit,
-    )
 
 
 def _power_cap(cap: PowerCap) -> PowerCap:

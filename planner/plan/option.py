@@ -7,12 +7,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.choice.baseline import LIMITS
+from planner.models.copies import Scaling
 from planner.models.costs import Benefit, Move, Saving, WorkCost
-from planner.models.document import Number
+from planner.models.document import Number, need
 from planner.models.estimate import Estimate
 from planner.models.interruption import Distribution
 from planner.models.power import EnergyUse, PowerCap
-from planner.plan.bill import OptionCost, RentedOffer, TodayCost, need
+from planner.plan.bill import OptionCost, RentedOffer, TodayCost
 
 STAY = "o0"
 """The id of today's machine, which is not among the options."""
@@ -104,35 +105,6 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def broken_limits(self) -> tuple[ReasonAgainst, ...]:
         """What it breaks of the limits, without wishes for a seller, a GPU or a way of buying."""
         return tuple(broken for broken in self.breaks if broken.reason in LIMITS)
-
-
-class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """Copies of a service by the hour, where they follow its demand.
-
-    Attributes:
-        by_hour: copies in each hour of a day (24) or of a week from Monday 0 h (168); one number
-            where they are the same at any time.
-        fewest: at any time.
-        peak: the most at any time.
-        starts: copies started over that day or week.
-        start_s: from a new machine to a copy that answers.
-        busiest_fraction: the largest share of its GPU's time that a copy takes in any hour, mean.
-        latency_ms: the longest in any hour; None where latency was not measured.
-        limit: what sets how much one copy can answer, in words.
-    """
-
-    by_hour: tuple[int, ...]
-    fewest: int
-    peak: int
-    starts: int
-    start_s: Number
-    busiest_fraction: Number
-    latency_ms: Number | None
-    limit: str
-
-    def __post_init__(self) -> None:
-        need(len(self.by_hour) in {1, 24, 168}, "by_hour has not 1, 24 or 168 numbers")
-        need(max(self.by_hour) == self.peak >= 1, "peak is not the most of by_hour")
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):

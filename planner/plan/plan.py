@@ -18,18 +18,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.costs import BillUse, Saving, TeamShare
-from planner.models.document import Messages, Number, digest, encode
+from planner.models.document import Messages, Number, digest, encode, need
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
-from planner.plan.bill import (
-    ClusterBill,
-    CostLine,
-    CostRange,
-    RentedOffer,
-    distinct,
-    need,
-    not_negative,
-)
+from planner.plan.bill import ClusterBill, CostLine, CostRange, RentedOffer, distinct, not_negative
 from planner.plan.job import JobPlan
 from pricing.money import Amount
 
