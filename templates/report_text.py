@@ -168,10 +168,10 @@ def cost_range(cost: OptionCost) -> str:
 
 
 def money_range(*ends: Decimal, at_least: bool) -> str:
-    """Return `$172 ($147-243)` of the low, the expected and the high end."""
+    """Return `$172 ($147-243)` of low, expected and high; `$172+` where a part has no price."""
     low, mid, high = map(whole_dollars, ends)
-    prefix = ">= " if at_least else ""
-    return f"{prefix}{mid}" if low == high else f"{prefix}{mid} ({low}-{high.removeprefix('$')})"
+    mid += "+" if at_least else ""
+    return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
 
 
 def share_saved(option: Option) -> str | None:

@@ -387,18 +387,21 @@ def _in_turns(context: JobContext, now: Now | None, options: tuple[Option, ...])
 
 
 def steady_use(context: JobContext, choice: Option | None) -> str | None:
-    """Return what the shortest term of a machine costs that is used long enough for it.
+    """Return what the shortest term of machines costs that are used long enough for it.
 
-    Of the recommended machine, else of today's, where it is rented by the hour and nothing is owed
-    for it; beside it what spot capacity costs where work that ends runs on it. A term is owed whole
+    Of the recommended machines, else of today's, where they are rented by the hour and nothing is
+    owed for them: of those that run all the time; beside it what spot capacity costs where work that ends runs on it. A term is owed whole
     (`pricing.alternatives`), so it is cheaper from its share of the price by the hour on.
     """
     today, month = context.baseline, context.work.storage_h is not None
     offer = today.offer if choice is None else choice.offer
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
-    if choice is None and (today.broken or today.tenancy):
-        return None  # nobody binds himself to what does not do, or is not all his
+    if choice is None and (today.broken or today.tenancy or context.work.replicas > 1):
+        return None  # nobody binds himself to what does not do, is not all his, or may be too many
+    count = today.count if choice is None else choice.count
+    if choice is not None and (copies := choice.scaling) is not None:
+        count = count // copies.peak * copies.fewest
     if not may_move(context):
         return None
     hours = (today.hours if choice is None else choice.hours).mid
@@ -406,15 +409,17 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     usd_most = offer.usd_per_hour * Decimal(repr(hours))
     pays = (o for o in ways if o.purchase in TERMS_H if o.usd_per_hour * HOURS_PER_MONTH < usd_most)
     term = min(pays, key=lambda o: (TERMS_H[o.purchase], o.usd_per_hour), default=None)
-    if term is None:
+    if term is None or not count:
         return None
     usd, months = term.usd_per_hour * HOURS_PER_MONTH, TERMS_H[term.purchase] / HOURS_PER_MONTH
-    text = Message("first.term", n=months, usd=whole_dollars(usd), hours=usd / offer.usd_per_hour)
+    owed, since_h = whole_dollars(usd * count), usd / offer.usd_per_hour
+    code = "first.term" if count == 1 else "first.term-of-several"
+    text = Message(code, n=months, usd=owed, hours=since_h, machines=count)
     spot = min((o.usd_per_hour for o in ways if o.purchase == "spot"), default=None)
     if not spot or not context.work.fixed_work or spot >= offer.usd_per_hour:
         return text
     share = offer.usd_per_hour / spot - 1
-    return join((text, Message("first.spot", usd=plain(spot), share=share)))
+    return join((text, Message("first.spot", usd=plain(spot * count), share=share)))
 
 
 def close_at_night(context: JobContext, priced: Mapping[str, Saved]) -> str | None:

@@ -21,18 +21,29 @@ from pricing.billing.lines import QuoteLine
 from pricing.message import Message, join
 from pricing.money import cents
 
-_LONG_H = 144.0  # six days hold four working days, whatever day the recording begins on
+# Six days hold four working days, whatever day the recording begins on; what works by itself, and
+# not when people do, has none to wait for.
+_LONG_H, _LONG_OF_WORK_H = 144.0, 24.0
 
 
 def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
     """Return what is planned for each job, those that do nothing as ended.
 
     A single job takes its machine with it: that ends only after days in which nothing ran at all.
+    Before, no other machine is compared: nothing says what it would have to do.
     """
     plans = {job.name: job for job in jobs}
     if len(plans) == 1:
-        return tuple(_with_machine(job) if _is_abandoned(job) else job for job in plans.values())
+        (job,) = plans.values()
+        if not job.does_nothing or job.profile.job.kind.answers:
+            return (job,)
+        return (_with_machine(job) if _is_abandoned(job) else _staying(job),)
     return tuple(_ended(job, plans) if job.does_nothing else job for job in plans.values())
+
+
+def _staying(job: JobDraft) -> JobDraft:
+    reason = Message("keep.nothing-ran") if job.reason is None else job.reason
+    return replace(job, recommended=STAY, named=Named(), proof=None, reason=reason)
 
 
 def _ended(job: JobDraft, plans: Mapping[str, JobDraft]) -> JobDraft:
@@ -61,17 +72,15 @@ def _remaining(job: JobDraft, plans: Mapping[str, JobDraft]) -> tuple[QuoteLine,
 def _is_abandoned(job: JobDraft) -> bool:
     """Return whether a machine that can be given back did nothing for days, on its cores either.
 
-    A service may wait for its users, and what hangs is to be started anew.
+    What hangs is to be started anew.
     """
     profile, baseline = job.profile, job.baseline
     window, tenancy, used = profile.window, baseline.tenancy, profile.cpu_fraction
-    cores = profile.hardware.cpu_cores or 1
+    cores, kind = profile.hardware.cpu_cores or 1, profile.job.kind
     return (
-        job.does_nothing
-        and not must_end(job.findings)
-        and not profile.job.kind.answers
+        not must_end(job.findings)
         and window is not None
-        and window.recorded_s >= _LONG_H * 3600
+        and window.recorded_s >= 3600 * (_LONG_OF_WORK_H if kind.has_fixed_work else _LONG_H)
         and not (used and max(used / IDLE, used * cores) >= 1)
         and not baseline.owed
         and not (tenancy and tenancy.held < tenancy.of)

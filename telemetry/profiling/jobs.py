@@ -15,6 +15,9 @@ from telemetry.profiling.merge import ANY_JOB, merge
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, boards_of
 
+_UTIL, _UNLIKE = "util.kernel_time", 0.5
+_LONG_S = 600.0  # for less machines of one job may differ, too: at its start, at a checkpoint
+
 
 def all_profiles(
     recordings: Sequence[Recording], hints: Hints, say: Callable[[str], None] = lambda _: None
@@ -35,9 +38,10 @@ def all_profiles(
 def profiles(
     recordings: Sequence[Recording], hints: Hints, say: Callable[[str], None] = lambda _: None
 ) -> tuple[Profile, ...]:
-    """Return one profile a job, by name; one profile where fewer than two jobs are named.
+    """Return one profile a job, by name; where fewer than two are named, one of all GPUs.
 
-    Of several jobs, a machine none of whose GPUs any job held has a profile, too; `say` is told.
+    Of several jobs, a machine none of whose GPUs any job held has a profile, too. Where no job is
+    named, machines of unlike use are not one job: each has a profile. `say` is told.
 
     Raises:
         InputError: `hints.job` names no job of the data, or `hints.name` would name several.
@@ -48,7 +52,12 @@ def profiles(
     if hints.job is not None and hints.job not in names:
         job_names = ", ".join(names) or "none: the data carries no pod or job label"
         raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {job_names}.")
-    if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is not a choice
+    if hints.job is None and len(names) < 2 and not (names and _has_free_machine(merged)):  # noqa: PLR2004 - one job is not a choice
+        if not names and hints.name is None and (machines := _unlike_machines(merged)):
+            say(Message("join.unlike-machines", n=len(machines)))
+            return tuple(
+                build(_of_gpus(merged, gpus), host, hints) for host, gpus in machines.items()
+            )
         recording, name = _as_single_job(merged, names)
         return (build(recording, name, hints),)
     picked = names if hints.job is None else [hints.job]
@@ -68,7 +77,6 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
     read = set(samples[GPU].unique())
     for gpu in (gpu for gpu in merged.gpus if gpu.key in read):
         machines[host_name(gpu) or ""].append(gpu)
-    count = 0
     for host, gpus in sorted(machines.items()):
         free = [gpu for gpu in gpus if gpu.key not in job_gpus]
         in_use = boards_of([gpu for gpu in gpus if gpu.key in job_gpus])  # in part, too
@@ -78,14 +86,46 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
             "gpus": len(boards_of(gpus)),
         }
         if host and len(free) == len(gpus):
-            count += 1
-            name = f"no-job-{count}"
-            say(Message("join.machine-of-no-job", job=name, **boards))
-            rows = samples[samples[GPU].isin([gpu.key for gpu in free])].reset_index(drop=True)
-            machine = replace(merged, samples=rows, gpus=tuple(free), host=None, served=())
-            yield build(machine, name, hints)
+            say(Message("join.machine-of-no-job", **boards))
+            yield build(_of_gpus(merged, free), host, hints)
         elif free:
             say(Message("join.free-gpus" if host else "join.free-gpus-nowhere", **boards))
+
+
+def _has_free_machine(merged: Recording) -> bool:
+    """Return whether no GPU of one of several machines has a job's label."""
+    samples, machines = merged.samples, {host_name(gpu) for gpu in merged.gpus}
+    labelled = set(samples.loc[samples[JOB].notna(), GPU].unique())
+    return None not in machines and machines != {
+        host_name(gpu) for gpu in merged.gpus if gpu.key in labelled
+    }
+
+
+def _of_gpus(merged: Recording, gpus: Sequence[GpuIdentity]) -> Recording:
+    """Return the readings of some GPUs alone."""
+    samples = merged.samples
+    rows = samples[samples[GPU].isin([gpu.key for gpu in gpus])].reset_index(drop=True)
+    return replace(merged, samples=rows, gpus=tuple(gpus), host=None, served=())
+
+
+def _unlike_machines(merged: Recording) -> dict[str, list[GpuIdentity]]:
+    """Return the GPUs of each machine where one is used less than half as much as another.
+
+    The GPUs of one job wait for each other in kernels, so that the slow and those that wait read
+    busy. Empty where they are alike, where the program itself was watched, and where it is unknown.
+    """
+    machines = defaultdict[str, list[GpuIdentity]](list)
+    for gpu in merged.gpus:
+        machines[host_name(gpu) or ""].append(gpu)
+    if len(machines) < 2 or "" in machines or merged.observed or _UTIL not in merged.samples:  # noqa: PLR2004
+        return {}
+    hosts = {gpu.key: host for host, gpus in machines.items() for gpu in gpus}
+    samples = merged.samples
+    if np.ptp(samples[TIME].to_numpy(dtype=float)) < _LONG_S:
+        return {}
+    use = samples[_UTIL].astype(float).groupby(samples[GPU].map(hosts)).mean()
+    unlike = len(use) == len(machines) and use.min() < _UNLIKE * use.max()
+    return dict(sorted(machines.items())) if unlike else {}
 
 
 def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:

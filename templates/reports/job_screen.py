@@ -505,6 +505,9 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
         doubts.append(_("manual"))
     elif way.start and way.start[0] != "provision":
         doubts.append(_("via {tool}", tool=way.start[0]))
+    if option.cost.unknown:
+        parts = join(word("line", part) for part in option.cost.unknown)
+        doubts.append(_("{parts} not priced", parts=parts))
     if way.purchase != "on_demand":
         doubts.append(word("purchase", way.purchase.replace("_", " ")))
     if hours := TERMS_H.get(way.purchase):
@@ -596,7 +599,7 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
 def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     """Yield what would settle the answer, and what a full screen leaves out."""
     ends = job.answer.now is not None and job.answer.now.kind == "end"
-    is_open = job.kind == "unknown" and job.answer.next is None and not ends
+    is_open = job.kind == "unknown" and job.answer.next is None and not ends and job.busy_fraction
     if is_open and plan.period == "month":
         ask = _("--kind training (simulations: inference_offline), if it ends: then speed pays")
         yield Line(label=_("Settle it"), text=ask)

@@ -151,13 +151,43 @@ def test_a_machine_that_no_job_held_is_a_profile_of_its_own(tmp_path: Path) -> N
     options = replace(BY_FILE, on_join=told.append)
     profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
     idle = {p.job.name: [gpu.uuid for gpu in p.gpus] for p in profiles}
-    assert idle == {"no-job-1": ["GPU-d", "GPU-e"], "one": ["GPU-a"], "two": ["GPU-b"]}
+    assert idle == {"n3": ["GPU-d", "GPU-e"], "one": ["GPU-a"], "two": ["GPU-b"]}
     assert told == [
         "n2: 1 of its 2 GPUs were held by no job.",
-        "no-job-1: n3, all of whose 2 GPUs no job held.",
+        "n3: no job held any of its 2 GPUs.",
     ]
     alone = read_source(str(tmp_path / "range.json"), Hints(job="one"))
     assert [p.job.name for p in alone] == ["one"]
+
+
+def test_a_machine_without_the_label_of_the_one_job_is_no_part_of_it(tmp_path: Path) -> None:
+    """One pod holds one of two machines: the other is free, and has a profile of its own."""
+    util = "DCGM_FI_DEV_GPU_UTIL"
+    profiles = imported(
+        tmp_path,
+        series(util, [80, 90], gpu="0", UUID="GPU-a", exported_pod="tune", Hostname="n1"),
+        series(util, [0, 0], gpu="0", UUID="GPU-b", Hostname="n2"),
+    )
+    assert [(p.job.name, p.gpus[0].uuid) for p in profiles] == [("tune", "GPU-a"), ("n2", "GPU-b")]
+
+
+@pytest.mark.parametrize(
+    ("second", "minutes", "names"),
+    [(0, 30, ["n1", "n2"]), (40, 30, ["n1", "n2"]), (70, 30, ["range"]), (0, 5, ["range"])],
+    ids=["idle", "less than half", "alike", "minutes"],
+)
+def test_machines_that_are_not_used_alike_are_not_one_job(
+    second: int, minutes: int, names: list[str], tmp_path: Path
+) -> None:
+    """Without a label two machines at 92 % and less than half of it, for long, are two jobs."""
+    profiles = imported(
+        tmp_path,
+        *(
+            series("DCGM_FI_DEV_GPU_UTIL", [busy] * minutes, 60, gpu="0", Hostname=host)
+            for host, busy in (("n1", 92), ("n2", second))
+        ),
+    )
+    assert sorted(p.job.name for p in profiles) == names
 
 
 def test_the_name_of_a_scrape_is_no_job_of_free_gpus(tmp_path: Path) -> None:

@@ -67,6 +67,21 @@ def test_what_may_be_at_work_or_saves_nothing_is_not_ended(changed: dict[str, An
     assert remains(planned(**changed)) > 0
 
 
+def test_what_works_by_itself_is_ended_after_a_day() -> None:
+    """A training job waits for nobody: a day without a kernel is enough, half a day is not."""
+    assert remains(planned(days=1.0, kind="training")) == 0
+    assert remains(planned(days=0.5, kind="training")) > 0
+
+
+def test_no_machine_is_compared_for_what_does_nothing() -> None:
+    """Two days say nothing of the machine that it would need: it ends when idle, here."""
+    (job,) = planned(days=2.0).jobs
+    assert (job.answer.next, job.answer.cheapest) == (None, None)
+    assert job.answer.now is not None
+    assert job.answer.now.actions == ("idle-shutdown",)
+    assert "nothing ran" in (job.answer.reason or "")
+
+
 def test_screen_row_page_brief_and_chinese_agree() -> None:
     """Each says to end it, with $0 afterwards, and to copy the data that are known of."""
     made = planned(storage_gib=500.0, host={"cpu_util": 0.001}, cpu_cores=4)
