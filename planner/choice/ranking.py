@@ -25,6 +25,7 @@ from planner.choice.requirements import HOURS_A_MONTH
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
+from planner.models.interruption import CHECKPOINTS
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
@@ -308,12 +309,24 @@ def _is_known(candidate: Candidate, context: JobContext) -> bool:
     """Return whether the bill is known.
 
     Not with an undated price, a speed beyond the fit of a GPU that may be slower, what only the
-    seller can complete, or spot whose interruptions are unknown.
+    seller can complete, or spot whose interruptions are unknown and may matter.
     """
-    if candidate.offer.purchase == "spot" and candidate.interruptions is None:
+    is_open = candidate.offer.purchase == "spot" and candidate.interruptions is None
+    if is_open and not _pays_when_interrupted(candidate, context):
         return False
     weak = candidate.speed.weak and not _is_no_slower(candidate, context)
     return candidate.offer.dated and not weak
+
+
+def _pays_when_interrupted(candidate: Candidate, context: JobContext) -> bool:
+    """Return whether spot was asked for and saves though interruptions double all its hours.
+
+    The job must be seen, or said, to write checkpoints: else all of its work may be lost.
+    """
+    asked, step, today = context.asked, context.profile.step, context.baseline.cost
+    checkpoints = bool(step and step.checkpoint_s) or asked.checkpoints != CHECKPOINTS
+    most = max(2 * candidate.comparable, candidate.usd_range.high)
+    return "spot" in (asked.purchases or ()) and checkpoints and bool(today and most < today)
 
 
 def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:

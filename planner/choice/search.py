@@ -64,7 +64,7 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     rejected: dict[tuple[str, str], Rejected] = {}
     checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
     ways_on = {True: _that_fit(ways, context), False: _elsewhere(ways)}  # by: the size of today
-    sizes = [context.sized(offer) for offer in _offered(context)]
+    sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
     why_not = [refusal(size, context, checks) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
     kernels = {gpu: _kernels(gpu, context) for gpu in {size.offer.gpu for size in fit}}
@@ -105,6 +105,14 @@ def _offered(context: JobContext) -> Iterator[Offer]:
     for cheapest in market.cheapest(today.region if today else None, context.stays_on):
         if paid is None or _SALE(cheapest) != _SALE(paid):
             yield cheapest
+
+
+def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
+    """Yield the machines of an offer that a job would take; of training one alone, too."""
+    size = context.sized(offer)
+    yield size
+    if size.machines > 1 and offer.gpu_count > 1 and context.profile.job.kind.trains:
+        yield size._replace(machines=1, used=round(offer.gpu_count), today=False)
 
 
 class _Speeds(NamedTuple):

@@ -390,8 +390,9 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     """Return what the shortest term of machines costs that are used long enough for it.
 
     Of the recommended machines, else of today's, where they are rented by the hour and nothing is
-    owed for them: of those that run all the time; beside it what spot capacity costs where work that ends runs on it. A term is owed whole
-    (`pricing.alternatives`), so it is cheaper from its share of the price by the hour on.
+    owed for them: of those that run all the time; beside it what spot capacity costs where work
+    that ends runs on it. A term is owed whole (`pricing.alternatives`), so it is cheaper from its
+    share of the price by the hour on.
     """
     today, month = context.baseline, context.work.storage_h is not None
     offer = today.offer if choice is None else choice.offer

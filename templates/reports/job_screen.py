@@ -220,6 +220,9 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     return texts
 
 
+_SMALL_PARTS = ("boot-disk", "address")  # a few dollars a month
+
+
 _FIRST = frozenset(
     (
         "note.other-gpu",
@@ -505,10 +508,12 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
         doubts.append(_("manual"))
     elif way.start and way.start[0] != "provision":
         doubts.append(_("via {tool}", tool=way.start[0]))
-    if option.cost.unknown:
-        parts = join(word("line", part) for part in option.cost.unknown)
+    if large := [part for part in option.cost.unknown if part not in _SMALL_PARTS]:
+        parts = join(word("line", part) for part in large)
         doubts.append(_("{parts} not priced", parts=parts))
-    if way.purchase != "on_demand":
+    if way.purchase == "spot":
+        doubts.append(_("may be taken back"))
+    elif way.purchase != "on_demand":
         doubts.append(word("purchase", way.purchase.replace("_", " ")))
     if hours := TERMS_H.get(way.purchase):
         owed = option.offer.usd_per_hour * option.count * hours
@@ -591,9 +596,12 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
     done = [now.actions] if now is not None and now.kind == "try" else []
-    if todo := _todo(tuple(report_text.own_changes(first)), plan, done):
+    codes = tuple(report_text.own_changes(first))
+    if todo := _todo(codes, plan, done):
+        todo = todo if len(codes) == 1 or codes in done else _("with {n} changes", n=len(codes))
         where = _("{where}, {todo}", where=where, todo=todo)
-    return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
+    cost = whole_dollars(first.cost.mid) if todo else cost_range(first.cost)  # one line of 80
+    return _("{where}: {cost}, {saved}", where=where, cost=cost, saved=saved)
 
 
 def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:

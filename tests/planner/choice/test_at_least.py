@@ -122,7 +122,7 @@ def test_table_and_report_say_at_least() -> None:
     (option,) = values.jobs[0].options
     assert option.cost.at_least
     assert option.cost.unknown == ("egress",)
-    assert cost_range(option.cost).startswith(">= $10")
+    assert cost_range(option.cost).startswith("$10+")
     report = render_report(values)
     assert "| egress | unknown |" in report
     assert "**>= 10.00**" in report
