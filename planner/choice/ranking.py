@@ -323,10 +323,10 @@ def _pays_when_interrupted(candidate: Candidate, context: JobContext) -> bool:
 
     The job must be seen, or said, to write checkpoints: else all of its work may be lost.
     """
-    asked, step, today = context.asked, context.profile.step, context.baseline.cost
-    checkpoints = bool(step and step.checkpoint_s) or asked.checkpoints != CHECKPOINTS
-    most = max(2 * candidate.comparable, candidate.usd_range.high)
-    return "spot" in (asked.purchases or ()) and checkpoints and bool(today and most < today)
+    limits, step, today = context.asked, context.profile.step, context.baseline.cost
+    checkpoints = bool(step and step.checkpoint_s) or limits.checkpoints != CHECKPOINTS
+    worst = max(2 * candidate.comparable, candidate.usd_range.high)
+    return "spot" in (limits.purchases or ()) and checkpoints and bool(today and worst < today)
 
 
 def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
