@@ -86,7 +86,8 @@ def _in_cluster(
         ),
         cost=cost,
     )
-    own = (a for a in screen.actions if a.label not in {_("In all"), _("Cheapest")})
+    own = [a for a in screen.actions if a.label not in {_("In all"), _("Cheapest")}]
+    own = [_with_cluster(action, today.beside_usd, paid) for action in own]
     idle = usd.get("idle-nodes", Decimal(0))
     return replace(
         screen,
@@ -97,6 +98,15 @@ def _in_cluster(
         paid_usd=paid,
         wasted_usd=None if screen.wasted_usd is None else screen.wasted_usd + idle,
     )
+
+
+def _with_cluster(action: Action, beside_usd: Decimal, paid: Decimal) -> Action:
+    """Return a step of a fleet with what its cluster costs beside its jobs, as in what is paid."""
+    if action.cost is None or action.label != _("At home"):
+        return action
+    usd = action.cost.mid + beside_usd
+    figures = (whole_dollars(usd), one_job.saved_words(saved_share(usd, paid)))
+    return replace(action, figures=figures, cost=CostRange.exactly(usd))
 
 
 def _notes(screen: FirstScreen, plan: Plan, after: ClusterBill) -> Iterator[Line]:

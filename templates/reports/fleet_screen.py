@@ -342,10 +342,10 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
     if fleet and shares and not dear:
         usd = fleet.cost_after
         figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
-        actions.append(_at_home(fleet, figures, CostRange.exactly(usd)))
+        actions.append(_at_home(fleet, plan, figures, CostRange.exactly(usd)))
     elif fleet and _is_owed(plan):
         n = fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after
-        actions += [_at_home(fleet, (_frees(n), _("$0 (owned)")), None)] if n > 0 else []
+        actions += [_at_home(fleet, plan, (_frees(n), _("$0 (owned)")), None)] if n > 0 else []
     only_stops = cost.mid == before - stops
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
@@ -396,9 +396,14 @@ def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
     return fleet.gpus_after < gpus and (acts or any(job.ended for job in plan.jobs))
 
 
-def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> Action:
-    proven = fleet.gpus_after == fleet.gpus_lower_bound
-    text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
+def _at_home(fleet: Fleet, plan: Plan, figures: tuple[str, ...], cost: CostRange | None) -> Action:
+    text = _("share today's GPUs")
+    today = {job.baseline.offer.instance_type for job in plan.jobs if job.baseline.offer}
+    smaller = {p.offer.instance_type for p in fleet.placements} - today
+    if smaller:  # a machine of several gives none of its GPUs back
+        text = _("share GPUs, on {machines} instead", machines=join(sorted(smaller)))
+    if fleet.gpus_after == fleet.gpus_lower_bound:
+        text = _("{text} (proven minimum)", text=text)
     return Action(label=_("At home"), text=text, figures=figures, cost=cost)
 
 
@@ -436,7 +441,9 @@ def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
     sharing = [job for job, placement in placements if placement and len(placement.jobs) > 1]
     if sharing:
         by = " --by dra" if _shares_machines(plan) else ""
-        ttl = "" if all(job.answers for job in sharing) else " --ttl 8h"
+        placed = fleet.recommended if (fleet := plan.fleet) else ()
+        answers = {job.name for job in plan.jobs if job.answers}
+        ttl = "" if all(answers.issuperset(item.jobs) for item in placed) else " --ttl 8h"
         run = f"--image IMAGE --run COMMAND{ttl}"
         return f"gpucost export{path} --to kubernetes --fleet{by} {run}"
     moving = [job for group in groups for job in group.jobs if job.answer.next]
