@@ -71,7 +71,7 @@ def _answers(plan: Plan) -> dict[str, list[str]]:
     else:
         assert plan.roi.payback_days is not None
         hours, days = plan.roi.effort_hours, plan.roi.payback_days
-        answers["what must we do"] = ["share today's GPUs"]
+        answers["what must we do"] = ["At home share "]
         (level,) = {job.confidence.level for job in plan.jobs if job.confidence}
         answers["how sure"].append(f"{level} for {len(plan.jobs)} of {len(plan.jobs)} jobs")
     answers["when is it paid back"] = [f"{hours:g} h, payback {days:.0f} d"]
