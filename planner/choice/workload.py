@@ -216,6 +216,12 @@ def check_horizon(period: Period, requirements: Requirements) -> None:
         )
 
 
+def _copies_note(profile: Profile, copies: int) -> Message:
+    gpus = 1 if profile.job.splits_the_model else profile.gpu_count
+    code = "note.replicas" if gpus == 1 else "note.replicas-of-gpus"
+    return Message(code, job=profile.job.name, n=copies, gpus=gpus, all=copies * gpus)
+
+
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
     usage, notes, around = profile.usage, list[str](), profile.idle_around_fraction
@@ -244,11 +250,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     dataset, said = _data_set(profile, storage, requirements)
     notes += said
     if replicas > 1:
-        gpus = 1 if profile.job.splits_the_model else profile.gpu_count
-        code = "note.replicas" if gpus == 1 else "note.replicas-of-gpus"
-        notes.append(
-            Message(code, job=profile.job.name, n=replicas, gpus=gpus, all=replicas * gpus)
-        )
+        notes.append(_copies_note(profile, replicas))
     return Workload(
         hours=hours,
         units=None if units is None else units * stated,
