@@ -63,6 +63,8 @@ def load_catalog(as_of: date | None = None, *, say: Callable[[str], None] | None
             f"warning: no price is known for {catalog.as_of}: the earliest is of {first}. Each "
             "figure uses the first price that was read later."
         )
+    if not (stored.published or stored.sha256):
+        return catalog
     return replace(catalog, published=stored.published, sha256=stored.sha256)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, islice, takewhile
 from operator import attrgetter
 
@@ -24,6 +24,11 @@ def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "
         as_of: the day; None is the newest day on which any price was read (never today's clock).
         extra: further rows, such as prices read today; they compete by the same rules.
     """
+    return _catalog(as_of, tuple(extra))
+
+
+@lru_cache(maxsize=4)
+def _catalog(as_of: date | None, extra: tuple[Offer, ...]) -> "Catalog":
     rows = tuple(sorted((*bundled_offers(), *extra), key=_row_order))
     if as_of is None:
         as_of = max(row.as_of for row in rows if row.dated)
