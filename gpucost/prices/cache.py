@@ -158,7 +158,7 @@ class PriceCacheWriter:
 
 def _all(provider: str, stored: tuple[Offer, ...]) -> tuple[Offer, ...]:
     """Return every row of a provider, bundled and stored."""
-    bundled = load_bundled(extra=()).rows
+    bundled = load_bundled().rows
     return (*(row for row in bundled if row.provider == provider), *stored)
 
 

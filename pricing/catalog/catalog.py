@@ -17,18 +17,14 @@ from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 
 
-def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":
+@lru_cache(maxsize=4)
+def load_catalog(as_of: date | None = None, *, extra: tuple[Offer, ...] = ()) -> "Catalog":
     """Return the bundled offers as they stood on a day.
 
     Args:
         as_of: the day; None is the newest day on which any price was read (never today's clock).
         extra: further rows, such as prices read today; they compete by the same rules.
     """
-    return _catalog(as_of, tuple(extra))
-
-
-@lru_cache(maxsize=4)
-def _catalog(as_of: date | None, extra: tuple[Offer, ...]) -> "Catalog":
     rows = tuple(sorted((*bundled_offers(), *extra), key=_row_order))
     if as_of is None:
         as_of = max(row.as_of for row in rows if row.dated)
@@ -242,11 +238,8 @@ class Catalog:
     @cached_property
     def _last_reading(self) -> Mapping[str, date]:
         """The newest day on which each provider's current prices were read."""
-        last: dict[str, date] = {}
-        for row in self.rows:
-            if row.current:
-                last[row.provider] = max(row.as_of, last.get(row.provider, row.as_of))
-        return last
+        current = (row for row in self.rows if row.current)
+        return {row.provider: row.as_of for row in sorted(current, key=attrgetter("as_of"))}
 
     def _delisted(self, row: Offer) -> bool:
         """Return whether a withdrawn or superseded row is all there is on the day."""

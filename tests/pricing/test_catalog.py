@@ -184,12 +184,12 @@ def test_history_is_in_order_of_start(catalog: Catalog) -> None:
 def test_extra_rows_compete_and_their_order_does_not_matter() -> None:
     """A price read today replaces the bundled one; shuffled input gives the same catalog."""
     bundled = load_catalog(ASKED_ON)
-    fresh = [
+    fresh = tuple(
         structs.replace(offer, usd_per_hour=Decimal("9.99"), as_of=ASKED_ON, valid_from=None)
         for offer in bundled.offers
         if offer.provider == "lambda"
-    ]
-    shuffled = random.Random(7).sample(fresh, len(fresh))  # noqa: S311 - order, not secrets
+    )
+    shuffled = tuple(random.Random(7).sample(fresh, len(fresh)))  # noqa: S311 - order, not secrets
     one, other = load_catalog(ASKED_ON, extra=fresh), load_catalog(ASKED_ON, extra=shuffled)
     assert one.offers == other.offers
     assert len(one.offers) == 3356
