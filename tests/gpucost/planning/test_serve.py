@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from planner.serving import load, search
 from planner.serving.language_model import model_named, models
 from planner.serving.server import server
 from pricing.hardware import gpus
@@ -19,6 +21,16 @@ TARGETS = ("--ttft-p99", "500ms", "--tpot-p99", "50ms")
 LIMITS_P95 = ("--ttft-p95", "500ms", "--tpot-p95", "40ms")
 DAY = ("--as-of", "2026-11-20")
 PLAN = ("serve", "plan", *LLAMA, "--rate", "20", *TARGETS, *DAY)
+
+
+SIMULATED = cache(load.served)
+
+
+@pytest.fixture(autouse=True)
+def simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate a load once for all tests: the same requests give the same times."""
+    for module in (load, search):
+        monkeypatch.setattr(module, "served", SIMULATED)
 
 
 def planned(call: Call, *more: str) -> Any:
