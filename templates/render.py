@@ -281,14 +281,10 @@ def _end(plan: Plan) -> str:
     clusters = _fill("cluster.md.j2", plan=plan) if plan.clusters else ""
     single = len(plan.jobs) == 1
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
-    shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
+    shown = notes if single else [short(note, _LONGEST_NOTE) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
     return clusters + _fill("end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
-
-
-def _cut(note: str) -> str:
-    return note if len(note) <= _LONGEST_NOTE else f"{note[: _LONGEST_NOTE - 1]}…"
 
 
 @cache

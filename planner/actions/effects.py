@@ -297,6 +297,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "copies-not-shards": _side_by_side,
     "raise-power-limit": _uncapped,
     "replace-host": _cool,
+    "cool-gpu": _cool,
     "pinned-memory": _pinned,
     "async-copy": _asynchronous,
     "mixed-precision": _half,

@@ -284,7 +284,7 @@ def find_baseline(
     offer, assumed, notes = find_today(profile, catalog, requirements)
     count = _machines(profile, offer) * work.replicas
     hours = work.hours.mid
-    if requirements.owned or profile.hardware.owned:  # its disk and its address are the owner's
+    if profile.hardware.owned:  # its disk and its address are the owner's
         work = replace(work, boot_disk_bytes=0, public_address=False)
     bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
     if offer and tenancy:
@@ -319,11 +319,10 @@ def _owed(
     hardware, bill, name = profile.hardware, baseline.quote, profile.job.name
     reserved = baseline.offer is not None and baseline.offer.purchase.startswith("reserved")
     until = _paid_until(profile, requirements)
-    owned = requirements.owned or bool(hardware.owned)
-    if bill is None or not (owned or until or reserved):
+    if bill is None or not (hardware.owned or until or reserved):
         return Decimal(0), ()
     machines = bill.by_time
-    if owned:
+    if hardware.owned:
         return machines, (Message("note.owned", job=name),)
     if until is None:
         return machines, (Message("note.reserved", job=name),)
@@ -443,7 +442,7 @@ def _listed(
         provider, instance_type, region = parse_place(requirements.current)
     if provider and instance_type:
         return _stated(catalog, (provider, instance_type, region, purchase), name)
-    if requirements.owned or hardware.owned:
+    if hardware.owned:
         return None, False, (Message("note.owned-unpriced", job=name),)
     return _assumed(profile, catalog, requirements, provider)
 

@@ -12,6 +12,7 @@ from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.signals.finding import Finding
+from planner.signals.thresholds import FAILING
 from pricing.catalog.offer import Offer
 from pricing.message import Message, join
 from pricing.money import usd
@@ -146,4 +147,5 @@ END = "end-job"
 
 def must_end(findings: tuple[Finding, ...]) -> bool:
     """Return whether the job does nothing that another machine could do faster or cheaper."""
-    return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
+    first = next((finding for finding in findings if finding.code != FAILING), None)
+    return first is not None and END in first.actions and first.confidence != "possible"

@@ -36,6 +36,8 @@ from pricing.money import whole_dollars
 
 STAY = "o0"
 _LISTED = 15
+_SIZE = attrgetter("offer.instance_type", "offer.purchase", "count")
+_MACHINE = attrgetter("offer.provider", "offer.gpu", "offer.gpu_count", "count", "offer.purchase")
 _PEAKS = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
 _SAME = Decimal("0.99")  # of a bill: what saves less saves nothing
 
@@ -217,8 +219,7 @@ def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> 
     if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it
     if today is None:
-        owned = context.asked.owned or hardware.owned
-        return Message("keep.owned") if owned else None
+        return Message("keep.owned") if hardware.owned else None
     if not ranked:
         return Message("keep.no-offer")
     if context.asked.objective == "time":
@@ -360,9 +361,9 @@ def _shortlist(
         """Return the type of a cheaper machine of today's GPUs and provider; None for others."""
         offer = candidate.offer
         is_near = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
-        return is_near and paid and candidate.comparable < paid and _size(candidate)
+        return is_near and paid and candidate.comparable < paid and _SIZE(candidate)
 
-    for kind in (neighbor, lambda candidate: candidate.offer.provider, _machine):
+    for kind in (neighbor, lambda candidate: candidate.offer.provider, _MACHINE):
         sorts: set[object] = set()
         for candidate in ranked:
             its = kind(candidate)
@@ -371,16 +372,6 @@ def _shortlist(
                 if len(chosen) < _LISTED:
                     chosen.add(id(candidate))
     return [candidate for candidate in ranked if id(candidate) in chosen]
-
-
-def _size(candidate: Candidate) -> object:
-    offer = candidate.offer
-    return (offer.instance_type, offer.purchase, candidate.count)
-
-
-def _machine(candidate: Candidate) -> object:
-    offer = candidate.offer
-    return (offer.provider, offer.gpu, offer.gpu_count, candidate.count, offer.purchase)
 
 
 def _option(

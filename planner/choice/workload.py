@@ -104,7 +104,10 @@ def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:
         work = replace(work, total=requirements.work_total)
     if requirements.hours_per_month is not None and usage is not None:
         usage = replace(usage, hours_per_month=requirements.hours_per_month)
-    return replace(profile, job=job, work=work, usage=usage)
+    hardware = profile.hardware
+    if requirements.owned:
+        hardware = replace(hardware, owned=True)
+    return replace(profile, hardware=hardware, job=job, work=work, usage=usage)
 
 
 def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Requirements) -> None:

@@ -12,7 +12,7 @@ from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
 from planner.signals.signals import idle_share, read_signals, too_little_read
-from planner.signals.thresholds import BUSY, LEFT_ON
+from planner.signals.thresholds import BUSY, FAILING, LEFT_ON
 from pricing.errors import InputError
 from pricing.message import Message, join
 from pricing.money import cents
@@ -50,7 +50,7 @@ def diagnose(
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
-        findings = [_doubt(finding, why) for finding in findings]
+        findings = [f if f.code == FAILING else _doubt(f, why) for f in findings]
     return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
 
 
@@ -193,7 +193,8 @@ def _claim_order(finding: Finding) -> tuple[int, float, str]:
 
 
 def _rank(finding: Finding) -> tuple[int, int, float, str]:
-    order = _SEVERITY_ORDER[finding.severity]
+    grave = (finding.code, finding.severity) == (FAILING, "high")  # before anything is tuned
+    order = -1 if grave else _SEVERITY_ORDER[finding.severity]
     return (
         _INFO_ORDER.get(finding.code, order) if finding.severity == "info" else order,
         _CONFIDENCE_ORDER[finding.confidence],

@@ -39,42 +39,25 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def share(self, signals: Signals) -> float | None:
         """Return the share of the whole bill, 0-1; None where unknown."""
-        law = _LAWS.get(self.of)
-        share = _number(signals, self.of) if law is None else law(signals)
+        names, law = _LAWS.get(self.of, ((self.of,), lambda share: share))
+        numbers = [value for name in names if isinstance(value := signals[name], float | int)]
+        share = law(*numbers) if len(numbers) == len(names) else None
         return share if share is None or not self.faster else share * (1.0 - 1.0 / self.faster)
 
 
-def _number(signals: Signals, name: str) -> float | None:
-    value = signals[name]
-    return value if isinstance(value, float | int) else None
-
-
-def _waiting(signals: Signals) -> float | None:
-    busy = _number(signals, BUSY)
-    return None if busy is None else 1.0 - busy
-
-
-def _unfilled(signals: Signals) -> float | None:
-    busy, sm = _number(signals, BUSY), _number(signals, SM)
-    return None if busy is None or sm is None else max(0.0, busy - sm)
-
-
-def _uneven(signals: Signals) -> float | None:
-    mean, maximum = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
-    return None if mean is None or not maximum else max(0.0, 1.0 - mean / maximum)
-
-
-def _behind(signals: Signals) -> float | None:
-    """Return the share of GPU time that waits for the slowest rank."""
-    behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
-    return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
-
-
-_LAWS: Mapping[str, Callable[[Signals], float | None]] = {
-    "waiting": _waiting,
-    "unfilled": _unfilled,
-    "uneven": _uneven,
-    "behind": _behind,
+# Wastes that follow from several signals, each with those and its law.
+_LAWS: Mapping[str, tuple[tuple[str, ...], Callable[..., float | None]]] = {
+    "waiting": ((BUSY,), lambda busy: 1.0 - busy),
+    "unfilled": ((BUSY, SM), lambda busy, sm: max(0.0, busy - sm)),
+    "uneven": (
+        (BUSY, "util.kernel_time.most"),
+        lambda mean, peak: max(0.0, 1.0 - mean / peak) if peak else None,
+    ),
+    # Of GPU time, what waits for the slowest rank.
+    "behind": (
+        ("ranks.behind", "hardware.gpu_count"),
+        lambda behind, gpus: behind * (gpus - 1.0) / gpus if gpus else None,
+    ),
 }
 
 

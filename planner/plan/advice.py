@@ -33,7 +33,7 @@ from planner.profile.kinds import JobKind
 from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
-from planner.signals.thresholds import LEFT_ON
+from planner.signals.thresholds import FAILING, LEFT_ON
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.message import Message, join
@@ -88,6 +88,8 @@ def cure_now(
         return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
+    if findings and findings[0].code == FAILING:
+        return _unpriced(context, findings[:1])
     late = is_late(context)
     most_usd = choice.cost if choice is not None and late else Decimal("inf")
     scaled = (o for o in options if o.scaling and (late or choice) and o.cost <= most_usd)
@@ -468,7 +470,7 @@ def suggest_experiment(
     work, longest = context.work, context.asked.most_time_factor
     in_time = (o for o in options if work.time_factor(o.hours.low, o.actions) <= longest)
     about = recommended_option(options, recommended) or next(in_time, None)
-    if context.asked.owned or context.profile.hardware.owned:
+    if context.profile.hardware.owned:
         return None  # nothing that is rented saves what its owner has paid for
     if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
         return None

@@ -12,6 +12,7 @@ from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved
+from planner.signals.thresholds import FAILING
 from pricing.money import Amount
 
 
@@ -309,3 +310,8 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> Finding | None:
         """The first finding; None where nothing was found."""
         return self.findings[0] if self.findings else None
+
+    @property
+    def program_finding(self) -> Finding | None:
+        """The first finding but for a failing GPU, which no change of the program mends."""
+        return next((finding for finding in self.findings if finding.code != FAILING), None)

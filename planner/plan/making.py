@@ -13,7 +13,6 @@ from msgspec import UNSET, structs
 from planner.actions.action import Action, Range
 from planner.actions.settings import MachineSettings
 from planner.choice.option import Option as ChosenOption
-from planner.choice.workload import Tenancy
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
@@ -56,14 +55,14 @@ from pricing.money import cents, in_cents, without_zeros
 
 def baseline_document(job: JobDraft, as_of: date) -> Baseline:
     """Return how a job runs today, of a plan for a day."""
-    baseline, bill = job.baseline, job.baseline.quote
+    baseline, bill, part = job.baseline, job.baseline.quote, job.baseline.tenancy
     return Baseline(
         assumed=baseline.assumed,
         breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
         offer=offer_on(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
-        share=_share(baseline.tenancy) if baseline.tenancy else None,
+        share=part and BilledShare(held=part.held, of=part.of, beside=part.beside),
         hours=rounded(baseline.hours),
         cost=TodayCost(
             total=in_cents(baseline.cost),
@@ -150,10 +149,6 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
         )
         for line in lines
     )
-
-
-def _share(tenancy: Tenancy) -> BilledShare:
-    return BilledShare(held=tenancy.held, of=tenancy.of, beside=tenancy.beside)
 
 
 def saved(saving: Saving) -> Saving:
@@ -250,7 +245,8 @@ def _ended(job: JobDraft, lines: Iterable[QuoteLine]) -> Ended:
 def _answer(document: JobPlan, job: JobDraft) -> Answer:
     """Return what the plan answers: now, next, the cheapest, what proves it, why it stays."""
     choice, cheapest, now = job.choice, job.option(job.named.cheapest), job.now
-    moves = choice is not None and not job.baseline.is_here(choice.offer)
+    fails = document.verdict is not document.program_finding  # first another host, then its cures
+    moves = choice is not None and (fails or not job.baseline.is_here(choice.offer))
     is_said = cheapest is None or cheapest is choice
     if now is not None and cheapest is not None and not is_said:
         is_same = cheapest.actions == now.actions and job.baseline.is_here(cheapest.offer)

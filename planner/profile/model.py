@@ -411,6 +411,12 @@ class Health:
         return self.value in HARDWARE_XIDS if self.code == "xid" else self.code != "power-cap"
 
     @property
+    def is_grave(self) -> bool:
+        """Whether it comes before all else: half of a link's lanes is what many boards give."""
+        half = self.code == "lanes" and 2 * (self.value or 0.0) >= (self.most or 0.0)
+        return self.is_failing and not half
+
+    @property
     def sentence(self) -> Message:
         """The evidence, without a full stop."""
         code = f"{self.code}-{self.value:g}" if self.code == "xid" else self.code

@@ -341,6 +341,7 @@ SIGNALS: dict[str, Signal] = {
             "clock.behind": clock_behind,
             "clock.slowest": slow_clock,
             "health.problems": lambda p: float(len(failing(p))),
+            "health.grave": lambda p: float(sum(fault.is_grave for fault in p.health)),
             "health.worst": faults,
             "window.idle_around": lambda p: p.idle_around_fraction or None,
             "window.quiet_start": quiet_start,

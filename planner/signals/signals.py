@@ -435,7 +435,7 @@ SIGNALS: dict[str, Signal] = {
             "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
             "hardware.gpu_count": lambda p: float(p.gpu_count),
             "hardware.cpu_cores_per_gpu": _cores_per_gpu,
-            "hardware.purchase": lambda p: p.hardware.purchase,
+            "hardware.purchase": lambda p: "owned" if p.hardware.owned else p.hardware.purchase,
             "hardware.nodes": lambda p: float(p.hardware.nodes or 1),
             "hardware.network_gbps": lambda p: p.hardware.network_gbps,
             "job.parameters": lambda p: p.job.parameters,

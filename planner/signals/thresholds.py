@@ -58,6 +58,7 @@ WORKS = kinds(lambda kind: kind.has_fixed_work)
 MAY_WORK = kinds(lambda kind: kind.has_fixed_work, or_unknown=True)
 LEARNS = kinds(lambda kind: kind.has_fixed_work and not kind.serves, or_unknown=True)
 MAY_END = kinds(lambda kind: not kind.answers, or_unknown=True)
+FAILING = "failing-gpu"  # no setting and no cheaper machine type mends that
 LEFT_ON = "left-on"  # the finding of idle time outside of the job, of which no other share is
 SERVES = kinds(lambda kind: kind.serves)
 MAY_SERVE = kinds(lambda kind: kind.serves, or_unknown=True)

@@ -65,9 +65,7 @@ def _parameter(value: Parameter) -> Parameter:
     return tuple(map(_message, value)) if isinstance(value, tuple) else value
 
 
-def current_language() -> str:
-    """Return the language that is spoken."""
-    return _SPOKEN.get()
+current_language = _SPOKEN.get  # the language that is spoken
 
 
 @cache
@@ -173,14 +171,8 @@ def reading_plan(path: str | None) -> AbstractContextManager[None]:
     return set_within(_PLAN_FILE, None if path == "-" else path)
 
 
-def plan_file() -> str | None:
-    """Return the file that commands read the plan from."""
-    return _PLAN_FILE.get()
-
-
-def asked_rate() -> ExchangeRate | None:
-    """Return the rate that was asked for."""
-    return _ASKED.get()
+plan_file = _PLAN_FILE.get  # the file that commands read the plan from
+asked_rate = _ASKED.get  # the rate that was asked for
 
 
 def rate_words() -> str:

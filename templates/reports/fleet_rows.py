@@ -100,9 +100,9 @@ def _part(job: JobPlan, plan: Plan) -> Decimal:
     return paid * bills[job.name] / total if total else paid / len(staying)
 
 
-def short(name: str) -> str:
-    """Return a name as it fits into a row."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+def short(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Return a text of at most so many characters, by default a name as it fits into a row."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def group_alike(plan: Plan) -> list[Alike]:

@@ -173,7 +173,7 @@ def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
     """
     by_job, by_cause = _waste_by_job(plan), dict[str, Decimal]()
     for job in plan.jobs:
-        if (first := job.verdict) and first.waste_usd:
+        if (first := job.program_finding) and first.waste_usd:
             by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + by_job[job.name]
     if plan.use is not UNSET and plan.use.free_usd:
         by_cause[_("No job holds these GPUs.")] = plan.use.free_usd
@@ -192,8 +192,8 @@ def _waste_by_job(plan: Plan) -> dict[str, Decimal]:
     That is where nobody measured how busy they are, and of copies that no request needs.
     """
     idle = _idle_by_job(plan)
-    first = [(job.name, job.verdict) for job in plan.jobs if job.verdict]
-    counts = ((name, f.waste_usd) for name, f in first if name not in idle or f.code == _SPARE)
+    first = [(job.name, job.program_finding) for job in plan.jobs]
+    counts = ((n, f.waste_usd) for n, f in first if f and (n not in idle or f.code == _SPARE))
     return {**idle, **{name: usd or _ZERO for name, usd in counts}}
 
 

@@ -335,8 +335,12 @@ _WAITS = frozenset(
 
 def _wasted(job: JobPlan, died: tuple[str, str, Decimal | None] | None) -> Iterator[Line]:
     """Yield the verdict, and beside it that the job left its GPU or its machine."""
-    first, paid, within = job.verdict, job.baseline.cost.total, _ZERO
+    first, paid, within = job.program_finding, job.baseline.cost.total, _ZERO
     is_same = False
+    if job.verdict is not None and job.verdict is not first:
+        yield Line(label=_("Diagnosis"), text=translate_text(job.verdict.cause))
+        if first is None or first.severity == "info":
+            return
     if died is not None:
         code, text, lost = died
         is_same = code != "read.job-ended" and first is not None and first.code == _TOO_LARGE
@@ -363,7 +367,7 @@ def _idle_beside(job: JobPlan) -> list[Finding]:
 
     No second is counted by two findings.
     """
-    first = job.verdict
+    first = job.program_finding
     return [
         finding
         for finding in job.findings
@@ -377,7 +381,7 @@ def _idle_beside(job: JobPlan) -> list[Finding]:
 
 def _wasted_usd(job: JobPlan) -> Decimal | None:
     """Return what the verdict and the other idle hours come to; None where that is not known."""
-    first = job.verdict
+    first = job.program_finding
     if first is None or first.waste_usd is None:
         return None
     idle_usd = sum((finding.waste_usd or _ZERO for finding in _idle_beside(job)), _ZERO)
@@ -668,7 +672,7 @@ def next_command(job: JobPlan, plan: Plan) -> str:
         return _("again with --machine PROVIDER/TYPE, or --price USD (an hour)")
     option = job.option(way.option) if way else None if now else job.choice
     start = way.start if way else ()
-    if option is None:
+    if option is None or (now is not None and is_today(option, job.baseline)):
         if ends_machine(job):
             return ""
         if now is not None and now.kind == "end":

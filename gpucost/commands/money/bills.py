@@ -2,9 +2,10 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 from decimal import Decimal
+from typing import TypeVar
 
 import click
 from msgspec import structs
@@ -350,13 +351,14 @@ def print_reconciliation(document: Reconciliation, output: Output) -> None:
         _(
             "planned USD {planned}, billed USD {billed} for use, and USD {apart} of taxes, "
             "credits and fees.",
-            planned=_usd(totals.predicted_usd),
-            billed=_usd(totals.actual_usd),
-            apart=_usd(totals.apart_usd),
+            planned=_cell(totals.predicted_usd, show),
+            billed=_cell(totals.actual_usd, show),
+            apart=_cell(totals.apart_usd, show),
         )
     )
 
 
+_Value = TypeVar("_Value")
 _WIDE = 120  # columns of a terminal in which the table shows the hours
 _LIKE_HOURS = 0.05
 
@@ -386,7 +388,7 @@ def _lines_table(rows: tuple[tuple[str, ...], ...]) -> Table:
 
 
 def _line_row(line: ComparedLine, output: Output) -> tuple[str, ...]:
-    money = _usd if output.format != "csv" else _exact
+    money = show if output.format != "csv" else plain
     parts = (line.provider, line.instance_type, line.region)
     return (
         word("match", _MATCHES[line.match]),
@@ -394,12 +396,12 @@ def _line_row(line: ComparedLine, output: Output) -> tuple[str, ...]:
         "/".join(part for part in parts if part),
         line.purchase or "",
         ", ".join(line.jobs),
-        _hours(line.hours.predicted),
-        _hours(line.hours.actual),
-        money(line.predicted_usd),
-        money(line.actual_usd),
-        money(line.difference_usd),
-        _percent(line.difference_fraction),
+        _cell(line.hours.predicted, "{:g}".format),
+        _cell(line.hours.actual, "{:g}".format),
+        _cell(line.predicted_usd, money),
+        _cell(line.actual_usd, money),
+        _cell(line.difference_usd, money),
+        _cell(line.difference_fraction, "{:+.2%}".format),
     )
 
 
@@ -408,24 +410,12 @@ def _total_row(matched: MatchedTotal) -> tuple[str, ...]:
         word("match", "both"),
         _("total"),
         *("",) * 5,
-        _usd(matched.predicted_usd),
-        _usd(matched.actual_usd),
-        _usd(matched.difference_usd),
-        _percent(matched.difference_fraction),
+        _cell(matched.predicted_usd, show),
+        _cell(matched.actual_usd, show),
+        _cell(matched.difference_usd, show),
+        _cell(matched.difference_fraction, "{:+.2%}".format),
     )
 
 
-def _hours(hours: float | None) -> str:
-    return "" if hours is None else f"{hours:g}"
-
-
-def _usd(amount: Decimal | None) -> str:
-    return "" if amount is None else show(amount)
-
-
-def _exact(amount: Decimal | None) -> str:
-    return "" if amount is None else plain(amount)
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:+.2%}"
+def _cell(value: _Value | None, in_words: Callable[[_Value], str]) -> str:
+    return "" if value is None else in_words(value)
