@@ -62,7 +62,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
         offer=offer_on(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
-        share=part and BilledShare(held=part.held, of=part.of, beside=part.beside),
+        share=BilledShare(held=part.held, of=part.of, beside=part.beside) if part else None,
         hours=rounded(baseline.hours),
         cost=TodayCost(
             total=in_cents(baseline.cost),
