@@ -1,22 +1,31 @@
-"""What tests of launches share: machines that are ready at once, and no waiting."""
+"""What tests of launches share: machines that are ready at once, and no waiting.
+
+The fakes are imported where one is made: the processes of other tests need none.
+"""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from datetime import datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpucost.machines import state
 from pricing.errors import ProviderError
 from providers.digitalocean import access
-from providers.interface import Resource
 from providers.lifecycle.session import Clock
 from providers.ssh.connection import Proof, Status
-from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws, reach_this_machine_only
-from tests.providers.fakes.aws_account import AwsAccount
-from tests.providers.fakes.digitalocean import DigitalOcean
+from tests.providers.fakes.reach import reach_this_machine_only
 from tests.providers.launches import HASTY, no_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from providers.interface import Resource
+    from tests.providers.fakes.aws_account import AwsAccount
+    from tests.providers.fakes.digitalocean import DigitalOcean
 
 OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
 AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
@@ -91,6 +100,8 @@ def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
 @pytest.fixture
 def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
     """A DigitalOcean that sells the size of `OCEAN`, and a token for its machines."""
+    from tests.providers.fakes.account import REAPER, a_digitalocean  # noqa: PLC0415
+
     assert login.delivered == []
     monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
     with a_digitalocean(tmp_path, monkeypatch) as fake:
@@ -103,6 +114,8 @@ def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iter
 @pytest.fixture
 def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[AwsAccount]:
     """An empty AWS."""
+    from tests.providers.fakes.account import an_aws  # noqa: PLC0415
+
     assert login.delivered == []
     with an_aws(tmp_path, monkeypatch) as fake:
         yield fake

@@ -11,7 +11,7 @@ import pytest
 
 from gpucost.machines import state
 from gpucost.version import __version__
-from tests.providers.fakes.account import reach_this_machine_only
+from tests.providers.fakes.reach import reach_this_machine_only
 from tests.providers.fakes.sshd import Machine, a_machine
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"

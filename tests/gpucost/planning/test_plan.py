@@ -1,6 +1,7 @@
 """`gpucost plan`: exit codes, limits, the fleet, and the same answer in any order."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,10 +191,9 @@ def test_the_order_of_inputs_does_not_show(call: Call, write: Write) -> None:
 
 
 def _files(call: Call, *sources: str) -> tuple[str, str]:
-    as_plan = call("plan", *sources, "--as-of", AS_OF, "-o", "-")
-    as_report = call("plan", *sources, "--as-of", AS_OF, "-f", "md")
-    assert as_plan.code == as_report.code == 0, as_plan.err
-    return as_plan.out, as_report.out
+    ran = call("plan", *sources, "--as-of", AS_OF, "-f", "md", "-o", "../plan.json")
+    assert ran.code == 0, ran.err
+    return Path("../plan.json").read_text(encoding="utf-8"), ran.out
 
 
 @pytest.mark.parametrize("option", ["--work-total", "--slo-ms", "--hours-per-month"])

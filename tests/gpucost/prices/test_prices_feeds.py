@@ -10,8 +10,8 @@ import pytest
 from pricing.feeds.feeds import FEEDS
 from tests.gpucost.conftest import Call
 from tests.pricing.feeds.recorded_feeds import RECORDED, gpuhunt, lines_of, written
-from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.price_feeds import PriceFeeds
+from tests.providers.fakes.reach import reach_this_machine_only
 from tests.providers.fakes.server import serving
 
 PLAYED = ("gpuhunt lambda", "skypilot lambda", "azure", "aws-spot", "oci")

@@ -11,8 +11,9 @@ from pricing.catalog.catalog import load_catalog
 from providers.digitalocean import access
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import training
-from tests.providers.fakes.account import TOKEN, a_digitalocean, reach_this_machine_only
+from tests.providers.fakes.account import TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean, Document, Fault
+from tests.providers.fakes.reach import reach_this_machine_only
 
 UPDATE = ("prices", "update", "--provider", "digitalocean")
 NEW = "digitalocean/gpu-b200x8-1440gb"

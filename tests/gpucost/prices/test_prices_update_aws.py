@@ -8,8 +8,8 @@ import pytest
 
 from gpucost.arguments.parameters import today
 from tests.gpucost.conftest import Call
-from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.aws import Aws
+from tests.providers.fakes.reach import reach_this_machine_only
 from tests.providers.fakes.server import serving
 
 HERE = "us-east-1"

@@ -20,8 +20,8 @@ from pricing.refresh import store
 from research.publish_prices import main, pack, publish
 from tests.gpucost.conftest import Call
 from tests.pricing.feeds.recorded_feeds import RECORDED, lines_of
-from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.price_feeds import SLOW_S, PriceFeeds
+from tests.providers.fakes.reach import reach_this_machine_only
 from tests.providers.fakes.server import serving
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -2,12 +2,10 @@
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.loaders import create_loader
@@ -26,8 +24,6 @@ SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 LAMBDA_KEY = "secret_gpucost_" + "7ab3" * 8
 LAMBDA_REAPER = "secret_gpucost_" + "4ea9" * 8
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
-CONNECT = socket.socket.connect
-GETADDRINFO = socket.getaddrinfo
 _ONE_LOADER = cache(create_loader)
 
 
@@ -75,18 +71,6 @@ def a_lambda(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lambda]:
         monkeypatch.setenv("GPUCOST_LAMBDA_CA", str(authority))
         yield fake
     assert fake.violations == []
-
-
-def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail a test on the first attempt to reach another machine."""
-
-    def connect_here(self: socket.socket, address: Any) -> None:
-        if isinstance(address, tuple) and address[0] != "127.0.0.1":
-            pytest.fail(f"a command reached for {address}")
-        CONNECT(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect_here)
-    monkeypatch.setattr(socket, "getaddrinfo", GETADDRINFO)
 
 
 @contextmanager
