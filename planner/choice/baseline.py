@@ -460,7 +460,8 @@ def _stated(
             if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
         ]
         if region is not None or not matching:
-            raise InputError([f"{name}: {problem}" for problem in error.problems]) from error
+            or_price = "; or state what it costs: --price USD (an hour)."
+            raise InputError([f"{name}: {p}{or_price}" for p in error.problems]) from error
     offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))
     note = Message("note.region", job=name, region=offer.region)
     return offer, False, (note,)

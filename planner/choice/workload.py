@@ -22,6 +22,7 @@ from planner.profile.source import part_measured
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
 from planner.signals.signals import idle_pause_s, nights_between
+from planner.signals.thresholds import FAST_READS_MIB_S
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.message import Message
@@ -282,9 +283,20 @@ def _data_set(profile: Profile, stored: int, requirements: Requirements) -> tupl
     name, gib = profile.job.name, profile.job.dataset_gib
     if not gib or requirements.machine_only:
         return 0, []
+    if _reads_elsewhere(profile):
+        return 0, [Message("note.data-elsewhere", job=name, gib=gib)]
     if round(gib * GIB) <= stored:
         return 0, [Message("note.data-within", job=name, gib=gib, stored=stored / GIB)]
     return round(gib * GIB), [Message("note.data-on-disk", job=name, gib=gib)]
+
+
+def _reads_elsewhere(profile: Profile) -> bool:
+    """Return whether the data come over the network and hardly any from a disk."""
+    host = profile.host
+    if host is None or host.disk_read_mib_s is None or host.net_rx_mib_s is None:
+        return False
+    read, received = host.disk_read_mib_s.typical, host.net_rx_mib_s.typical or 0.0
+    return read is not None and received >= max(FAST_READS_MIB_S, 10.0 * read)
 
 
 def _demand(profile: Profile) -> tuple[float, ...] | None:

@@ -33,7 +33,7 @@ from planner.profile.kinds import JobKind
 from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
-from planner.signals.thresholds import FAILING, LEFT_ON
+from planner.signals.thresholds import FAILING, IDLE, LEFT_ON
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.message import Message, join
@@ -84,7 +84,8 @@ def cure_now(
     findings = tuple(
         f for f in context.findings if f.code not in useless or "fast-network" in f.actions
     )
-    if findings and findings[0].actions == (_USE_GPU,) and (instead := _without_gpu(context)):
+    unused = bool(findings) and findings[0].actions == (_USE_GPU,)
+    if (unused or _prepares_on_cores(context)) and (instead := _without_gpu(context)):
         return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
@@ -111,6 +112,12 @@ def cure_now(
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
     return None if cure is None else _try(cure, context, priced.get(cure.code))
+
+
+def _prepares_on_cores(context: JobContext) -> bool:
+    """Return whether data is prepared by the cores, with next to nothing on the GPU."""
+    busy = context.profile.paid_busy_fraction
+    return context.profile.job.kind == "data_preparation" and busy is not None and busy < IDLE
 
 
 def _without_gpu(context: JobContext) -> Now | None:

@@ -100,3 +100,15 @@ def test_screen_row_page_brief_and_chinese_agree() -> None:
     assert "释放这台机器" in in_chinese.text
     assert "500 GiB" in in_chinese.text
     assert "$0" in in_chinese.figures[0]
+
+
+def test_preparation_by_the_cores_leaves_the_gpu() -> None:
+    """2 % on the GPU and full cores: a machine without a GPU for less, and none with one."""
+    busy = {"util.kernel_time": Statistics(mean=0.02, p95=0.03, max=0.05), "mem.used_gib": 1.0}
+    (job,) = planned(busy, kind="data_preparation", host={"cpu_util": 0.96}, cpu_cores=4).jobs
+    now = job.answer.now
+    assert now is not None
+    assert now.usd is not None
+    assert "without a GPU" in now.what
+    assert now.usd.mid < job.baseline.cost.total
+    assert (job.answer.next, job.answer.cheapest) == (None, None)
