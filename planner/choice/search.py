@@ -109,9 +109,9 @@ def _offered(context: JobContext) -> Iterator[Offer]:
 
 def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
     """Yield the machines of an offer that a job takes; of another GPU one for training, too."""
-    size, other = context.sized(offer), offer.gpu != context.gpu.name
+    size, differs = context.sized(offer), offer.gpu != context.gpu.name
     yield size
-    if size.machines > 1 and offer.gpu_count > 1 and other and context.profile.job.kind.trains:
+    if size.machines > 1 and offer.gpu_count > 1 and differs and context.profile.job.kind.trains:
         yield size._replace(machines=1, used=round(offer.gpu_count), today=False)
 
 
