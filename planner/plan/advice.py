@@ -84,8 +84,7 @@ def cure_now(
     findings = tuple(
         f for f in context.findings if f.code not in useless or "fast-network" in f.actions
     )
-    unused = bool(findings) and findings[0].actions == (_USE_GPU,)
-    if (unused or _prepares_on_cores(context)) and (instead := _without_gpu(context)):
+    if _needs_no_gpu(findings, context) and (instead := _without_gpu(context)):
         return instead
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
@@ -114,10 +113,11 @@ def cure_now(
     return None if cure is None else _try(cure, context, priced.get(cure.code))
 
 
-def _prepares_on_cores(context: JobContext) -> bool:
-    """Return whether data is prepared by the cores, with next to nothing on the GPU."""
+def _needs_no_gpu(findings: Sequence[Finding], context: JobContext) -> bool:
+    """Return whether the program uses none, or prepares data with next to nothing on it."""
     busy = context.profile.paid_busy_fraction
-    return context.profile.job.kind == "data_preparation" and busy is not None and busy < IDLE
+    prepares = context.profile.job.kind == "data_preparation" and busy is not None and busy < IDLE
+    return prepares or bool(findings and findings[0].actions == (_USE_GPU,))
 
 
 def _without_gpu(context: JobContext) -> Now | None:
