@@ -29,6 +29,7 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars in cents: of all use, of GPUs, of what nobody used, of what may be used or not.
 
     Attributes:
+        invoice_usd: what the invoices come to; other sums may spread fees over what they cover.
         usd: of all use.
         gpu_usd: of machines with GPUs.
         gpu_hours: of them [h]; None where a line says none.
@@ -39,6 +40,7 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
         fee_usd: of fees, as credits.
     """
 
+    invoice_usd: Amount
     usd: Amount
     gpu_usd: Amount
     gpu_hours: float | None
@@ -188,6 +190,7 @@ def review(
         zone=str(zone),
         bill=compared_bill(bills, start, end),
         totals=ReviewTotals(
+            invoice_usd=sum_usd(bill.invoice_usd for bill in bills),
             usd=sum_usd(line.usd for line in used),
             gpu_usd=cents(gpu_usd),
             gpu_hours=six_digits(gpu_hours),
