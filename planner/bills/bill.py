@@ -160,9 +160,8 @@ def read_charges(  # noqa: PLR0913 - what the forms have in common, and what the
 ) -> Bill:
     """Return the bill that records are, each charge with its source, and notes on what repeats.
 
-    A record that stands twice, all its values alike, counts once where it names the thing and the
-    time that it charges, or where the whole file is proved to stand twice. Without such proof two
-    things may cost the same: both count, and a note says how many dollars are in question.
+    A record that repeats another counts once where it names the thing and the time that it charges,
+    or where the whole file is proved to stand twice; else it counts, and a note says its dollars.
 
     Args:
         name: of the file.
@@ -173,7 +172,7 @@ def read_charges(  # noqa: PLR0913 - what the forms have in common, and what the
         invoiced: what a record is on the invoice [USD]; None: what its charges come to.
 
     Raises:
-        InputError: records cannot be read; all are listed.
+        InputError: records cannot be read, all listed.
     """
     charged: dict[str, list[BillLine]] = {}
     billed: dict[str, Decimal] = {}
@@ -194,17 +193,12 @@ def read_charges(  # noqa: PLR0913 - what the forms have in common, and what the
             mend = "" if isinstance(error, _CurrencyError) else _MEND
             problems.append(f"{source}: {reason}.{mend}")
     refuse(problems)
-    copies = Counter(key for _, key in rows)
-    if _stands_twice(copies, charged, unique):
-        unique = set(copies)
+    if _stands_twice(Counter(key for _, key in rows), charged, unique):
+        unique = set(charged)
     counted, notes = _once(name, rows, billed, unique)
-    return Bill(
-        name=name,
-        format=form,
-        lines=tuple(replace(line, source=at) for at, key in counted for line in charged[key]),
-        invoice_usd=sum_exactly(billed[key] for _, key in counted),
-        notes=notes,
-    )
+    lines = tuple(replace(line, source=at) for at, key in counted for line in charged[key])
+    total = sum_exactly(billed[key] for _, key in counted)
+    return Bill(name=name, format=form, lines=lines, invoice_usd=total, notes=notes)
 
 
 def _once(

@@ -181,7 +181,6 @@ def review(
     findings, undecided = unused.leftovers(lines, complete)
     charges = list(unused.gpu_lines(lines, sizes))
     machines = _machines(charges, measured)
-    dearest = next((m for m in machines if not m.measured and m.usd > 0), None)
     gpu_hours = _total(charge.gpu_hours for charge in charges)
     gpu_usd = sum_exactly(charge.line.usd for charge in charges)
     start = min((line.start for line in used if line.start), default=None)
@@ -203,7 +202,7 @@ def review(
         by_part=_by_part(charges, zone, gpu_usd),
         findings=findings,
         undecided=undecided,
-        measure_first=None if dearest is None else _measure(dearest),
+        measure_first=_measure(machines),
         notes=(
             *(note for bill in bills for note in bill.notes),
             *_unknown_gpus(machines),
@@ -342,7 +341,10 @@ def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, total: Decimal) ->
     )
 
 
-def _measure(machine: ReviewedMachine) -> MeasureFirst:
+def _measure(machines: Iterable[ReviewedMachine]) -> MeasureFirst | None:
+    machine = next((m for m in machines if not m.measured and m.usd > 0), None)
+    if machine is None:
+        return None
     name = machine.instance_type or machine.gpu or machine.provider
     file = f"{name.replace('/', '-')}.json"
     machine_name = "/".join(
