@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from gpucost.views.output import Output
     from planner.documents.application import Application
-    from planner.profile.trials import Change
+
 
 AROUND_CHILD = 125
 _ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
@@ -283,7 +283,7 @@ def _hand_over(applied: Application, folder: Path) -> None:
         GpucostError: nothing can be written, so nothing would be applied.
     """
     events: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
-    events += [{"event": "change", **_fields(change)} for change in applied.changes]
+    events += [{"event": "change", **asdict(change)} for change in applied.changes]
     _write_words(folder / RUN_EVENTS, *({"t_s": time.time(), **event} for event in events))
     if applied.in_process:
         orders = {"actions": dict(applied.in_process), "experiment": applied.experiment}
@@ -305,10 +305,6 @@ def _write_words(path: Path, *messages: Mapping[str, Any]) -> None:
         reason = error.strerror or error
         problem = f"{path}: the probe cannot be told what to do: {reason}."
         raise GpucostError(problem, AROUND_CHILD) from error
-
-
-def _fields(change: Change) -> dict[str, str | None]:
-    return {name: getattr(change, name) for name in ("action", "outcome", "what", "where")}
 
 
 def _remove(folder: str) -> None:

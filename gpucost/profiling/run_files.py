@@ -157,7 +157,7 @@ def _step_lines(steps: pd.DataFrame) -> str:
 
 
 _TARGET = "target"
-_LOCK = "lock"
+
 _RUN_DIGITS = 8
 _TRIES = 100
 
@@ -236,7 +236,7 @@ def _agreed(folder: Path, name: Path) -> Path:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other parts of the run from writing meanwhile, where the file system can."""
-    with (folder / _LOCK).open("ab") as lock:
+    with (folder / "lock").open("ab") as lock:
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

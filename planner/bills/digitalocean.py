@@ -81,10 +81,11 @@ def _bill(
     records: Iterable[tuple[str, Any]],
     make: Callable[[_Record], bills.BillLine],
 ) -> bills.Bill:
-    bill = bills.read_charges(
-        name, title, records, lambda record: (make(record),), identified=_resource
+    advice = "Correct it, or download the bill again."
+    lines, notes = bills.read_charges(
+        name, records, lambda record: (make(record),), advice, _resource
     )
-    return replace(bill, whole=True)
+    return bills.Bill(name=name, format=title, lines=lines, notes=notes, whole=True)
 
 
 def _resource(record: _Record) -> str | None:

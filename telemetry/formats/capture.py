@@ -227,13 +227,15 @@ def _run(lines: _Lines) -> Run | None:
 
 
 def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...]) -> Observed:
+    # The driver was asked what joins all GPUs that were read.
+    is_single = facts.get(JOB_GPUS) is not None and sum(g.partition is None for g in gpus) == 1
     return replace(
         together(lines.events),
         name=facts.get("job"),
         cpu_cores=facts.get("cpu_cores"),
         ram_gib=facts.get("ram_gib"),
         identity=MachineIdentity(**{f.name: facts.get(f.name) for f in fields(MachineIdentity)}),
-        interconnect=_interconnect(facts, gpus),
+        interconnect="single" if is_single else facts.get("interconnect"),
         run=_run(lines),
     )
 
@@ -243,12 +245,6 @@ _OF_MACHINE = {
     "machine_cores": "cpu_cores",
     "machine_ram_gib": "ram_gib",
 }
-
-
-def _interconnect(facts: dict[str, Any], gpus: Sequence[GpuIdentity]) -> str | None:
-    """Return what joins the job's GPUs; the driver was asked about all that were read."""
-    is_single = sum(gpu.partition is None for gpu in gpus) == 1
-    return "single" if is_single and facts.get(JOB_GPUS) is not None else facts.get("interconnect")
 
 
 def _machine(

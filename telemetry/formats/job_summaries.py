@@ -161,21 +161,20 @@ def _recording(builder: RecordingBuilder, summaries: list[_Summary], hints: Hint
     )
 
 
-def _halves(summary: _Summary, *, several: bool) -> Iterator[DeviceRow]:
-    """Yield a row at the start and one half way, each of which stands for half of the life."""
+def _halves(summary: _Summary, *, several: bool) -> list[DeviceRow]:
+    """Return a row at the start and one half way, each of which stands for half of the life."""
     start, length_s = 0.0, summary.length_s or 0.0
     if summary.start:
         start = float(clock.parse(pd.Series([summary.start], dtype=object), None).t_s[0])
     means = {slot: s.mean for slot, s in summary.statistics().items() if slot != _ENERGY}
-    for t_s in (start, start + length_s / 2):
-        yield DeviceRow(
-            device=summary.device,
-            cells={slot: repr(mean) for slot, mean in means.items() if mean is not None},
-            index=summary.index,
-            host=summary.host,
-            time=repr(t_s),
-            job=summary.job if several else None,
-        )
+    row = DeviceRow(
+        device=summary.device,
+        cells={slot: repr(mean) for slot, mean in means.items() if mean is not None},
+        index=summary.index,
+        host=summary.host,
+        job=summary.job if several else None,
+    )
+    return row.at(start, start + length_s / 2)
 
 
 _INCOMPLETE = "row that is not complete"
@@ -209,27 +208,18 @@ def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
         gpu, energy = _ENERGY_COLUMN.fullmatch(column), _number(cell)
         if gpu is None or energy is None:
             continue
-        for part in (0.25, 0.75):  # each stands for half of the window
-            yield DeviceRow(
-                cells={"power": repr(energy / length)},
-                index=int(gpu[1]),
-                time=repr(start + part * length),
-            )
+        row = DeviceRow(cells={"power": repr(energy / length)}, index=int(gpu[1]))
+        yield from row.at(start + 0.25 * length, start + 0.75 * length)
 
 
-def _zeus_run(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
+def _zeus_run(cells: Mapping[str, str]) -> list[DeviceRow]:
     length, power = _number(cells.get(_EPOCH)), _number(cells.get(_POWER))
     if not length or power is None:
-        return
+        return []
     limit = cells.get(_LIMIT, "")
     job = " ".join(cell for name, cell in cells.items() if name not in (_EPOCH, _POWER))
-    for part in (0.25, 0.75):
-        yield DeviceRow(
-            cells={"power": repr(power), **({"limit": limit} if limit else {})},
-            index=0,
-            time=repr(part * length),
-            job=job[:200],
-        )
+    readings = {"power": repr(power), **({"limit": limit} if limit else {})}
+    return DeviceRow(cells=readings, index=0, job=job[:200]).at(0.25 * length, 0.75 * length)
 
 
 _JOULES_A_KWH = 3.6e6
@@ -315,15 +305,14 @@ def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[Devic
         cells["busy"] = repr(busy)
     for index in range(count):
         model = models[index] if len(models) == count else None
-        for part in (0.75, 0.25):
-            yield DeviceRow(
-                device=f"{model or ''} index {index}",
-                cells=cells,
-                index=index,
-                model=model,
-                time=repr(end - part * length),
-                job=job[:200],
-            )
+        row = DeviceRow(
+            device=f"{model or ''} index {index}",
+            cells=cells,
+            index=index,
+            model=model,
+            job=job[:200],
+        )
+        yield from row.at(end - 0.75 * length, end - 0.25 * length)
 
 
 def _number(text: str | None) -> float | None:

@@ -383,8 +383,8 @@ def _accounts(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[De
             continue
         job = f"pid {cells['pid']}"[:40] if several else None
         length_s = int(length_ms[0]) / 1000
-        for t_s in (length_s / 4, length_s * 3 / 4):  # each stands for half of the life
-            yield _process_row(_device(cells), cells, cells, repr(t_s), job)
+        row = _process_row(_device(cells), cells, cells, None, job)
+        yield from row.at(length_s / 4, length_s * 3 / 4)
 
 
 def _process_row(

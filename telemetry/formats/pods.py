@@ -15,7 +15,6 @@ from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
 from telemetry.readers.series import SampledSeries, differ
 from telemetry.recording.recording import JobLabels
 
-_PREFIX = "label_"
 _POD = ("exported_pod", "pod")
 # Prometheus' name of the scrape, and a workload's where nothing else names one. What stands beside
 # a pod's name in one series is the scrape in all; those with it alone are of GPUs of no pod.
@@ -116,7 +115,7 @@ def _labels_of_pods(about: Iterable[Mapping[str, str]]) -> dict[tuple[str, str],
             space = labels.get("exported_namespace") or labels.get("namespace", "")
             for key, value in labels.items():
                 if value:
-                    pods[space, pod][key.removeprefix(_PREFIX)].add(value)
+                    pods[space, pod][key.removeprefix("label_")].add(value)
     return {
         pod: {key: next(iter(values)) for key, values in keys.items() if len(values) == 1}
         for pod, keys in pods.items()

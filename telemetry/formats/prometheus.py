@@ -110,7 +110,7 @@ _ESCAPE = re.compile(r"\\(.)")
 _HEAD_SIGN = " =>"
 _PRINTED = re.compile(r"(?:(\S.*) => )?(\S+) @\[(\d{1,12})(?:\.(\d{1,3})\d*)?\]")
 _TYPE = re.compile(r"# TYPE (\S+) (\w+)")
-_TOTAL = "_total"
+
 _KINDS = {"counter": True, "gauge": False}
 _DEFAULT_INTERVAL_S = 1.0
 _SHOWN_LINES = 20
@@ -200,7 +200,7 @@ class Scrapes:
 
     def counter(self, name: str) -> bool | None:
         """Return whether a metric is declared a counter; None where nothing is said."""
-        kind = self._kinds.get(name) or self._kinds.get(name.removesuffix(_TOTAL), "")
+        kind = self._kinds.get(name) or self._kinds.get(name.removesuffix("_total"), "")
         return _KINDS.get(kind)
 
     def read(self, block: str) -> None:

@@ -419,15 +419,15 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
         kind=JobKind.INFERENCE_ONLINE,
         serving=Serving(
             model=model if isinstance(model, str) and model else None,
-            prompt_tokens_per_s=_per(_figure(result, "total_input_tokens"), length),
-            generated_tokens_per_s=_per(generated, length),
-            failures_per_s=_per(failed, length),
+            prompt_tokens_per_s=_rate(_figure(result, "total_input_tokens"), length),
+            generated_tokens_per_s=_rate(generated, length),
+            failures_per_s=_rate(failed, length),
             first_token_ms=_latency_of(result, form="{}_ttft_ms")
             or _measured(_numbers(result.get("ttfts"))),
             token_ms=_latency_of(result, form="{}_tpot_ms")
             or _latency_of(result, form="{}_itl_ms"),
         ),
-        requests_per_s=_per(answered, length),
+        requests_per_s=_rate(answered, length),
         latency_ms=_latency_of(result, form="{}_e2el_ms")
         or _latency_of(result, form="{}_e2e_latency_ms")
         or _measured(_e2e_ms(result)),
@@ -447,7 +447,7 @@ def _throughput_run(result: Mapping[str, object]) -> Served | None:
     return Served(
         framework=_framework(result),
         kind=JobKind.INFERENCE_OFFLINE,
-        requests_per_s=_per(_figure(result, "num_requests"), length),
+        requests_per_s=_rate(_figure(result, "num_requests"), length),
         done=tokens,
         length_s=length,
         interval_s=length,
@@ -519,7 +519,3 @@ def _numbers(values: object) -> list[float]:
 def _figure(result: Mapping[str, object], name: str) -> float | None:
     value = number_of(result.get(name))
     return value if value is not None and value >= 0 else None
-
-
-def _per(count: float | None, length_s: float) -> float | None:
-    return None if count is None else round(count / length_s, _DIGITS)

@@ -275,7 +275,7 @@ _NAMES = ("_field", "field", "metricname", "metric_name", "metric", "attribute_p
 _VALUES = ("_value", "value", "values", "metricvalue", "metric_value", "float_value")
 _OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
 _LABELLED = re.compile(r"(?P<name>[^{}]*)\{(?P<labels>[^{}]*=\s*\"[^{}]*)\}")
-_LABELLED_SIGN = "{"
+
 LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _OF_ONE_GPU = re.compile(
     r"(?:(?:[\w.]+/)?(?:gpu|device)_id: ?|(?:system/)?(?:gpu|cuda|card|device)[ _.:#-]?)"
@@ -321,8 +321,7 @@ def _is_wide(head: str) -> bool:
     cells = next(csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True), [])
     columns = [column for cell in cells if (column := wide_column(cell)) is not None]
     return any(
-        labels
-        and (_LABELLED_SIGN in line or key_of(name, {}) in metrics() or meaning(name, Hints()))
+        labels and ("{" in line or key_of(name, {}) in metrics() or meaning(name, Hints()))
         for name, labels in columns
     )
 
@@ -330,15 +329,6 @@ def _is_wide(head: str) -> bool:
 def is_filled(line: str) -> bool:
     """Return whether a line is one of a table; InfluxDB's annotations begin with `#`."""
     return bool(line.strip(" ,\t\r")) and not line.startswith("#")
-
-
-def _is_gpustat(head: str) -> bool:
-    is_query = _is_json(head) and bool(re.search(r'"query_time"\s*:', head))
-    return is_query or bool(GPUSTAT_LINE.search(head))
-
-
-def _is_amd_table(head: str) -> bool:
-    return any(ROCM_HEAD.match(line) or MONITOR_HEAD.match(line) for line in bare_lines(head))
 
 
 def _is_readings(head: str) -> bool:
@@ -361,8 +351,10 @@ def _is_csv(head: str) -> bool:
 
 # Of formats that no pattern recognizes.
 TESTS: Mapping[str, Callable[[str], bool]] = {
-    "gpustat": _is_gpustat,
-    "amd-table": _is_amd_table,
+    "gpustat": lambda head: GPUSTAT_LINE.search(head) is not None,
+    "amd-table": lambda head: any(
+        ROCM_HEAD.match(line) or MONITOR_HEAD.match(line) for line in bare_lines(head)
+    ),
     "readings-csv": _is_readings,
     "wide-csv": _is_wide,
     "nvidia-smi-csv": _is_csv,

@@ -28,7 +28,7 @@ from telemetry.recording.recording import TIME, Recording
 _Points = dict[str, list[tuple[float, float]]]
 
 _MS_A_S = 1000.0
-_WRONG_SHAPE = "point of a wrong shape"
+
 _MLFLOW_GPU = re.compile(r"system/(?:([\w.-]+)/)?gpu_(\d+)_(\w+)")
 _HOST = {
     "cpu_utilization_percentage": ("cpu_util", 0.01),
@@ -82,7 +82,7 @@ def _take_point(
         time, value = (float(cast("float", item[key])) for key in numbers)
         points[str(item[name])].append((time / _MS_A_S, value))
     except (KeyError, TypeError, ValueError, OverflowError):
-        builder.leave_out(_WRONG_SHAPE)
+        builder.leave_out("point of a wrong shape")
 
 
 def _shown(points: Iterable[str]) -> str:

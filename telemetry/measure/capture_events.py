@@ -214,11 +214,8 @@ class EventTail:
 
     def _lines(self, path: Path) -> list[str]:
         """Return the new lines of a file."""
-        offset = self._offsets.get(path.name, 0)
-        if _size(path) <= offset:
-            return []
         lines: list[str] = []
-        for line, end in event_lines(path, offset):
+        for line, end in event_lines(path, self._offsets.get(path.name, 0)):
             self._offsets[path.name] = end
             event = event_of(line)
             if event is not None:
@@ -257,13 +254,6 @@ def event_of(line: bytes) -> dict[str, Any] | None:
 def named(event: Mapping[str, Any], process: str, end: int) -> str:
     """Return the line of a capture: the event, whose it is, and where the next one begins."""
     return json.dumps({**event, "at": end, "process": process}, separators=(",", ":"))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def punch(path: Path, offset: int, length: int) -> None:

@@ -11,6 +11,7 @@ told, and says which devices there are in a container.
 """
 
 import os
+import pwd
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,10 +249,8 @@ def owner(pid: int) -> str:
     if name.startswith(_SERVERS):
         return ""
     try:
-        import pwd  # noqa: PLC0415 - not on every system
-
         return pwd.getpwuid(uid).pw_name
-    except (ImportError, KeyError):
+    except KeyError:
         return str(uid)
 
 

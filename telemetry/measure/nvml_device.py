@@ -367,17 +367,14 @@ class Device:
             except failures(nvml) as error:
                 code = code_of(error)
                 stuck = self._failures[reading.name] >= _STUBBORN - 1
-                if (stuck or verdict(code) is CodeVerdict.NEVER) and self._next_way(reading):
+                has_more = self._way[reading.name] + 1 < len(reading.ways)
+                if has_more and (stuck or verdict(code) is CodeVerdict.NEVER):
+                    self._way[reading.name] += 1
                     continue
                 self._fail(reading.name, code, reading)
             else:
                 self._failures.pop(reading.name, None)
             return
-
-    def _next_way(self, reading: _NvmlReading) -> bool:
-        more = self._way[reading.name] + 1 < len(reading.ways)
-        self._way[reading.name] += more
-        return more
 
     def _try(self, reading: str, row: DeviceRow, read: Callable[[], Mapping[str, float]]) -> None:
         if self.lost:

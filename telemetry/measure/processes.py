@@ -46,19 +46,20 @@ def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> 
         reached: processes that the probe came up in.
         now_s: seconds since 1970 UTC.
     """
-    names = []
+    missed = []
     for pid in sorted(set(pids) - set(reached)):
         try:
             process = psutil.Process(pid)
             argv = process.cmdline()
-            if not _is_python(process.name(), argv):
+            names = (process.name(), Path(argv[0]).name if argv else "")
+            if not any(name.lower().startswith(_PYTHON) for name in names):
                 continue
             if now_s - process.create_time() < _OLD_S or _forked(process, argv, reached):
                 continue
         except psutil.Error:
             continue
-        names.append(f"{_program(argv)} (pid {pid})")
-    return tuple(names)
+        missed.append(f"{_program(argv)} (pid {pid})")
+    return tuple(missed)
 
 
 def runs_python(pid: int) -> bool:
@@ -67,11 +68,6 @@ def runs_python(pid: int) -> bool:
         return Path(f"/proc/{pid}/exe").readlink().name.startswith(_PYTHON)
     except OSError:
         return False
-
-
-def _is_python(name: str, argv: list[str]) -> bool:
-    program = Path(argv[0]).name if argv else ""
-    return name.lower().startswith(_PYTHON) or program.lower().startswith(_PYTHON)
 
 
 def _forked(process: psutil.Process, argv: list[str], reached: Collection[int]) -> bool:

@@ -29,11 +29,6 @@ class Different:
         once, firsts = np.unique(hashes, return_index=True)
         return cls(once, np.sort(t_s[firsts]))
 
-    @classmethod
-    def none(cls) -> "Different":
-        """Return a log without rows."""
-        return cls(np.empty(0, dtype=np.uint64), np.empty(0))
-
     def between(self, begin: float, end: float) -> int:
         """Return how many were read from one time to another, both included."""
         first = np.searchsorted(self.t_s, begin, side="left")
@@ -218,7 +213,8 @@ def _contradictions(logs: Sequence[LoggedRows]) -> Callable[[int, int], bool]:
     @cache
     def shared(slots: Slots) -> _SharedRows:
         of_slots = [log.rows(slots) if log.slots.issuperset(slots) else None for log in logs]
-        return _SharedRows([Different.none() if rows is None else rows for rows in of_slots])
+        without = Different(np.empty(0, dtype=np.uint64), np.empty(0))
+        return _SharedRows([without if rows is None else rows for rows in of_slots])
 
     @cache
     def same_rows(slots: Slots, log: int) -> NDArray[np.int64]:

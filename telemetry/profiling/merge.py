@@ -206,10 +206,8 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
     distinct = {_canonical(model, None) for model in models}
     model, notes = hints.gpu, list[str]()
     if len(distinct) == 1 and (hints.gpu is None or hardware.find(models[0]) is not None):
-        model = models[0]
-        if hints.gpu is not None and _canonical(hints.gpu, _smallest(memories)) != _canonical(
-            model, _smallest(memories)
-        ):
+        model, smallest = models[0], min(memories, default=None)
+        if hints.gpu and _canonical(hints.gpu, smallest) != _canonical(model, smallest):
             notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
         cause = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
@@ -275,10 +273,6 @@ def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
     names = {host_name(gpu) for gpu in gpus if gpu.host}
     name = names.pop() if len(names) == 1 else None
     return name and f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
-
-
-def _smallest(memories: list[float]) -> float | None:
-    return min(memories) if memories else None
 
 
 def _canonical(model: str, memory_gib: float | None) -> str:

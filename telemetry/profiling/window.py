@@ -402,9 +402,7 @@ def use_by_hour(points: Sequence[Points]) -> UseByHour | None:
     if day is None:
         return None
     week = _of((hours + _MONDAY_H) % _WEEK_H, busy, _WEEK_H)
-    if week is None or not _days_differ(day, week):
-        return day.use
-    return week.use
+    return week.use if week is not None and _days_differ(day, week) else day.use
 
 
 class _Bins(NamedTuple):

@@ -26,6 +26,7 @@ _SHARED = {
 _COLUMNS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
 _UNNEEDED = re.compile("|".join(_COLUMNS.pop("not-needed")))
 _METRIC_SECTIONS = _COLUMNS.pop("metrics")
+HEALTH: Mapping[str, str] = _COLUMNS.pop("health")
 
 
 @cache

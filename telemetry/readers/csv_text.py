@@ -31,7 +31,7 @@ from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelle
 
 _HEADER_WITHIN = 5000
 _WORD = ["word"]
-_WRONG_WIDTH = "wrong number of fields"
+
 _LONGEST_DATE = 40
 _SMALL_BYTES = 1 << 19  # below, Python parts cells faster than pandas begins to
 _NEWLINE, _QUOTE, _ZERO = b'\n"0'
@@ -212,7 +212,7 @@ class Rows:
                 if not self._is_row(line):
                     self.lost.update(_LOST.findall(line))
                     cut = at == last and ends[-1] == bounds[-1]
-                    self.dropped["cut line" if cut else _WRONG_WIDTH] += 1
+                    self.dropped["cut line" if cut else "wrong number of fields"] += 1
                 if len(self._table.header) != width:
                     break
         if last and ends[-1] == bounds[-1]:

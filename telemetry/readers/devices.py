@@ -59,6 +59,10 @@ class DeviceRow:
         """What tells the device from the others."""
         return self.device or f"{self.host or ''} index {self.index}".lstrip()
 
+    def at(self, *times_s: float) -> "list[DeviceRow]":
+        """Return the same at some instants: of means over a stretch, each stands for its part."""
+        return [replace(self, time=repr(t_s)) for t_s in times_s]
+
 
 def device_recording(
     builder: RecordingBuilder,

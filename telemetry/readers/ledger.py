@@ -15,22 +15,14 @@ from math import isfinite
 from planner.profile.kinds import HARDWARE_XIDS
 from planner.profile.model import Column, Health
 from pricing.listing import counted, listed
-from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
+from telemetry.readers.column_names import AMBIGUOUS, HEALTH, fold, names_of, unneeded
 from telemetry.readers.hints import Hints
 from telemetry.readers.units import SCALES
 
 XID, MEMORY, _REMAP = "xid", "memory errors", "remap failure"
 _WIDTH, _WIDTH_MOST = "lanes", "lanes at most"
 _LIMIT, _LIMIT_DEFAULT = "limit", "limit by default"
-_KINDS = {
-    XID: r"(dcgm_fi_dev_)?xid_errors?",
-    MEMORY: r"ecc_errors_uncorrected_volatile_total|dcgm_fi_dev_ecc_dbe_vol_total",
-    _REMAP: r"remapped_rows_failure|dcgm_fi_dev_row_remap_failure",
-    _WIDTH: r"pcie_link_width_current|dcgm_fi_dev_pcie_link_width",
-    _WIDTH_MOST: r"pcie_link_width_(gpu)?max|dcgm_fi_dev_pcie_max_link_width",
-    _LIMIT: r"enforced_power_limit|power_limit|dcgm_fi_dev_(enforced_power_limit|power_mgmt_limit)",
-    _LIMIT_DEFAULT: r"power_default_limit|dcgm_fi_dev_power_mgmt_limit_def",
-}
+
 _GIVEN = {XID: "xid", MEMORY: "memory", _REMAP: "remapping"}
 # Xid errors of hardware (`HARDWARE_XIDS`): by NVIDIA's Health Validation (48), its notes on GPU
 # operational events (79) and stas00/ml-engineering (64), all read 2026-11-27.
@@ -41,7 +33,7 @@ _CAPPED = 0.9  # of the limit by default; drivers round limits by a few watts
 def kind_of(name: str) -> str | None:
     """Return what a column or metric says of health; None for any other."""
     folded = fold(name)[0]
-    return next((kind for kind, sign in _KINDS.items() if re.fullmatch(sign, folded)), None)
+    return next((kind for kind, sign in HEALTH.items() if re.fullmatch(sign, folded)), None)
 
 
 def findings(readings: Iterable[tuple[str, str, float]]) -> list[Health]:

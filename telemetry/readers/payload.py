@@ -166,7 +166,7 @@ class Stream:
                     "the file again, or unpack what is left with `gzip -dc`."
                 )
                 self._damaged |= dict.fromkeys((EOFError, zlib.error, gzip.BadGzipFile), text)
-                source = io.BufferedReader(gzip.GzipFile(fileobj=source), _CHUNK)
+                source = io.BufferedReader(gzip.GzipFile(fileobj=source, mode="rb"), _CHUNK)
             else:
                 return source
         raise InputError(

@@ -459,9 +459,8 @@ def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[
         throttled = (bits & THROTTLE_BITS) != 0
         return "throttle.fraction", throttled.astype(float)
     counter = RATE_OR_COUNTER.get(holds.target)
-    if counter is not None and _counts(member):
-        return counter, member.readings * (holds.scale or 1.0)
-    return holds.target, member.readings * (holds.scale or 1.0)
+    target = counter if counter is not None and _counts(member) else holds.target
+    return target, member.readings * (holds.scale or 1.0)
 
 
 def _counts(member: SampledSeries) -> bool:

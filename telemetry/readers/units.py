@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.profile.kinds import SLOTS
-from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
+from telemetry.recording.recording import COUNTERS
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -28,25 +28,11 @@ def spelled(unit: str) -> str | None:
     return SPELLINGS.get(unit.strip().lower())
 
 
-# What the machine around the GPUs did, as the fields of a profile's `host`.
-HOST_UNITS = {
-    "host.cpu_util": "fraction",
-    "host.cpu_busiest_core": "fraction",
-    "host.ram_used_gib": "GiB",
-    "host.disk_read_mib_s": "MiB/s",
-    "host.disk_write_mib_s": "MiB/s",
-    "host.net_rx_mib_s": "MiB/s",
-    "host.net_tx_mib_s": "MiB/s",
-}
+HOST_UNITS: Mapping[str, str] = _TABLE["host"]
 # The unit of what is not a slot.
-_UNITS = {
+_UNITS: Mapping[str, str] = {
     **HOST_UNITS,
-    MEMORY_FRACTION: "fraction",
-    "memory.total": "GiB",
-    "memory.free": "GiB",
-    "memory.reserved": "GiB",
-    "memory.rest": "GiB",
-    "counter.energy_j": "J",
+    **_TABLE["figures"],
     **{name: "MiB" for name in COUNTERS if name.endswith("_mib")},
     **{name: "s" for name in COUNTERS if name.endswith("_s")},
 }

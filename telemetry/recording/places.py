@@ -154,17 +154,8 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Wait, 
     for key, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         function, doing, phase = key
         number = max(sorted(within[key].items()), key=lambda item: item[1])[0]
-        low, high = interval(n / total, total)
-        frequent.append(
-            Wait(
-                place=f"{function}:{number})" if number else function or None,
-                doing=doing,
-                phase=None if phase == "unstepped" else phase,
-                time_fraction=round(n / total, 4),
-                low=round(low, 4),
-                high=round(high, 4),
-            )
-        )
+        line = f"{function}:{number})" if number else function or None
+        frequent.append(_wait((n, total), doing, None if phase == "unstepped" else phase, line))
     frequent = [item for item in frequent[:_MOST] if (item.time_fraction or 0.0) >= _LEAST]
     return (*frequent, *_lock(_rows(lines, LOCK), stepped=stepped))
 
@@ -178,14 +169,16 @@ def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Wait]:
     total = sum(n for _, n in looks)
     waiting = sum(n for owner, n in looks if owner == WAITING_FOR_LOCK)
     if total >= _FEWEST and waiting >= _LEAST * total:
-        low, high = interval(waiting / total, total)
-        yield Wait(
-            doing="lock",
-            phase="steady" if stepped else None,
-            time_fraction=round(waiting / total, 4),
-            low=round(low, 4),
-            high=round(high, 4),
-        )
+        yield _wait((waiting, total), "lock", "steady" if stepped else None)
+
+
+def _wait(looks: tuple[int, int], doing: str, phase: str | None, line: str | None = None) -> Wait:
+    """Return what so many of all looks saw, at a line where it is one."""
+    share = looks[0] / looks[1]
+    time_fraction, low, high = (round(x, 4) for x in (share, *interval(share, looks[1])))
+    return Wait(
+        place=line, doing=doing, phase=phase, time_fraction=time_fraction, low=low, high=high
+    )
 
 
 def _meanings(inside: Iterable[Row]) -> dict[str, tuple[str, str]]:

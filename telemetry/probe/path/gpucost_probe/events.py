@@ -41,9 +41,9 @@ class Events:
         self._quiet = False
         self._ended = False
         self._oddities: list[str] = []
-        self.flush: Callable[[], None] = _pass
+        self.flush: Callable[[], None] = lambda: None
         self.finish: Callable[[], dict[str, object]] = dict
-        self.greet: Callable[[], None] = _pass
+        self.greet: Callable[[], None] = lambda: None
 
     @property
     def greeted(self) -> bool:
@@ -128,7 +128,7 @@ class Events:
     def forget(self) -> None:
         """Close the file without a word, for good."""
         file, self._file, self._quiet = self._file, None, True
-        self.flush, self.finish = _pass, dict
+        self.flush, self.finish = lambda: None, dict
         if file is not None:
             try:
                 os.close(file)
@@ -151,7 +151,3 @@ class Events:
         processes = sys.modules.get("multiprocessing.util")
         if processes is not None:
             processes.Finalize(None, self.bye, exitpriority=1000)
-
-
-def _pass() -> None:
-    pass

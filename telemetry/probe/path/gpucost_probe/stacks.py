@@ -359,10 +359,10 @@ class Watch:
             places, own, turn = Places(), get_ident(), 0.0
             while True:
                 wait_s = PERIOD_S * (0.5 + turn)
-                due_s, ready_s = perf_counter() + wait_s, _ready_s()
+                due_s, ready_s = perf_counter() + wait_s, core_times_s()[1]
                 if stop.acquire(timeout=wait_s):
                     return
-                late_s = perf_counter() - due_s - (_ready_s() - ready_s)
+                late_s = perf_counter() - due_s - (core_times_s()[1] - ready_s)
                 turn = (turn + GOLDEN) % 1.0
                 self._look(places, own, late=late_s > LATE_S)
         except Exception as error:
@@ -393,10 +393,14 @@ class Watch:
                 samples.write()
 
 
-def _ready_s() -> float:
-    """Return how long this thread has waited for a core, not for the lock, since it began."""
+def core_times_s() -> tuple[float, float]:
+    """Return how long this thread was on a core, and how long it waited for one, since it began.
+
+    To wait for the interpreter's lock is neither.
+    """
     try:
         with open("/proc/thread-self/schedstat", "rb") as stream:
-            return int(stream.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+            running_ns, ready_ns = stream.read().split()[:2]
+    except (OSError, ValueError):
+        return time.thread_time(), 0.0
+    return int(running_ns) / 1e9, int(ready_ns) / 1e9

@@ -9,11 +9,11 @@ loader itself once through, without a step, before training goes on with it, is 
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 from threading import get_ident, main_thread
 from time import perf_counter
 
-from .stacks import Samples
+from .stacks import Samples, core_times_s
 from .tally import Iterations, Spans, Spent, Tally, plus
 
 TYPE_CHECKING = False
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
     from .events import Events
     from .foreign import Foreign
-
-_SCHEDULED = "/proc/thread-self/schedstat"
-
-
-def core_times_s() -> tuple[float, float]:
-    """Return how long this thread was on a core, and how long it waited for one, since it began."""
-    try:
-        with open(_SCHEDULED, "rb") as stream:
-            running_ns, ready_ns = stream.read().split()[:2]
-    except (OSError, ValueError):
-        return time.thread_time(), 0.0
-    return int(running_ns) / 1e9, int(ready_ns) / 1e9
 
 
 def wanting_a_core_s() -> float:
@@ -65,6 +53,7 @@ class Loader:
         self.evaluates = False
 
 
+@dataclass(eq=False)
 class Reading:
     """Reading one loader, with no other in between.
 
@@ -81,27 +70,16 @@ class Reading:
         is_end: the loader was exhausted here.
     """
 
-    __slots__ = (  # noqa: RUF023 - the order of the docstring
-        "loader",
-        "begin_s",
-        "end_s",
-        "wait_s",
-        "batches",
-        "items",
-        "saved_s",
-        "pending_s",
-        "is_start",
-        "is_end",
-    )
-
-    def __init__(self, loader: Loader, begin_s: float) -> None:
-        self.loader = loader
-        self.begin_s = self.end_s = begin_s
-        self.wait_s = 0.0
-        self.batches = 0
-        self.items: int | None = 0
-        self.saved_s = self.pending_s = 0.0
-        self.is_start = self.is_end = False
+    loader: Loader
+    begin_s: float
+    end_s: float
+    wait_s: float = 0.0
+    batches: int = 0
+    items: int | None = 0
+    saved_s: float = 0.0
+    pending_s: float = 0.0
+    is_start: bool = False
+    is_end: bool = False
 
     def extend(self, end_s: float) -> None:
         """Take that it has lasted until now."""
@@ -136,8 +114,7 @@ class _Interval:
         if last is None or last.loader is not loader or last.is_end or starts:
             if last is not None and last.loader is not loader and last.loader.is_open:
                 last.extend(begin_s)  # it was left before its end: it lasted until now
-            last = Reading(loader, begin_s)
-            last.is_start = starts
+            last = Reading(loader, begin_s, begin_s, is_start=starts)
             self.readings.append(last)
         last.wait_s += end_s - begin_s
         last.extend(end_s)
@@ -236,7 +213,7 @@ class Steps:
         events.flush, events.finish = self.flush, self.finish
         self.training: Loader | None = None
         self.waits_known = True
-        self.copies_s: Callable[[], float | None] = _no_copies
+        self.copies_s: Callable[[], float | None] = lambda: None
         self.spans = Spans(events)
         self.samples = Samples(events)
         self.thread = 0
@@ -336,14 +313,14 @@ class Steps:
         start_s = self._end_s
         if start_s is None:
             start_s = first_start_s(trained, training)
-        spent = Spent(n)
-        spent.optimizer_s, spent.checkpoint_s = optimizer_s, interval.checkpoint_s
+        spent = Spent(n, optimizer_s=optimizer_s, checkpoint_s=interval.checkpoint_s)
         spent.loss, self.loss = self.loss, None
-        spent.evaluation_s = interval.evaluation_s
+        apart_s = interval.evaluation_s
         if evaluated:
             self._write_evaluations(evaluated)
-            spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
-        spent.step_s = self._length_s(start_s, end_s, spent.evaluation_s)
+            apart_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
+        spent.evaluation_s = apart_s
+        spent.step_s = None if start_s is None or self.traced else end_s - start_s - apart_s
         is_timed = self.waits_known and training is not None and training.is_timed
         if training is None or start_s is None or spent.step_s is None or not is_timed:
             spent.wait_s = spent.items = None
@@ -367,9 +344,6 @@ class Steps:
         if self._tally.is_due(end_s):
             self.flush()
         self._tell_taken(length_s)
-
-    def _length_s(self, start_s: float | None, end_s: float, apart_s: float) -> float | None:
-        return None if start_s is None or self.traced else end_s - start_s - apart_s
 
     def _note_thread(self) -> None:
         if self.thread != get_ident():
@@ -456,10 +430,6 @@ class Steps:
         self.samples.settle("teardown" if self.count else "unstepped")
         self.samples.write()
         return {"steps": self.count}
-
-
-def _no_copies() -> None:
-    return None
 
 
 class Reporter:

@@ -14,6 +14,7 @@ an optimizer steps; the reader takes the best that there is: steps, backward pas
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from math import floor, log2
 
 from .events import Events, wall
@@ -54,6 +55,7 @@ _LINE = (
 )
 
 
+@dataclass(eq=False)
 class Spent:
     """How one step, or the sum of several, was spent; None is unknown.
 
@@ -70,24 +72,16 @@ class Spent:
         loss: of the last of them, a tensor of one number on the CPU, read when a line is written.
     """
 
-    # fmt: off
-    __slots__ = (  # noqa: RUF023 - the order of the docstring
-        "n", "step_s", "wait_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items",
-        "longest_s", "lengths", "loss",
-    )
-    # fmt: on
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.step_s: float | None = 0.0
-        self.wait_s: float | None = 0.0
-        self.optimizer_s: float | None = 0.0
-        self.checkpoint_s = 0.0
-        self.evaluation_s = 0.0
-        self.items: int | None = 0
-        self.longest_s = 0.0
-        self.lengths: dict[int, int] = {}
-        self.loss: SupportsFloat | None = None
+    n: int
+    step_s: float | None = 0.0
+    wait_s: float | None = 0.0
+    optimizer_s: float | None = 0.0
+    checkpoint_s: float = 0.0
+    evaluation_s: float = 0.0
+    items: int | None = 0
+    longest_s: float = 0.0
+    lengths: dict[int, int] = field(default_factory=dict)
+    loss: SupportsFloat | None = None
 
     def measured(self) -> float | None:
         """Enter the length of this one step, and return it; None where it is unknown."""

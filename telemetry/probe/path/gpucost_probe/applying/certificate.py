@@ -144,7 +144,8 @@ def why_not_begin(loader: Foreign) -> str | None:
         return "an iterable data set would give every batch once for each worker"
     if getattr(type(loader), "_get_iterator", None) is not data.DataLoader._get_iterator:
         return "its iterator is not PyTorch's own"
-    if hasattr(loader.dataset, "reading_service") or _is_pipe(loader.dataset):
+    kinds = {base.__name__ for base in type(loader.dataset).__mro__}
+    if hasattr(loader.dataset, "reading_service") or kinds & {"MapDataPipe", "IterDataPipe"}:
         return "a data pipe shares its items out by itself"
     if multiprocessing.current_process().daemon:
         return "this process is a daemon, which may start no workers"
@@ -208,11 +209,6 @@ def _start_method() -> str:
         multiprocessing.get_start_method(allow_none=True)
         or (multiprocessing.get_all_start_methods()[0])
     )
-
-
-def _is_pipe(dataset: object) -> bool:
-    names = {base.__name__ for base in type(dataset).__mro__}
-    return bool(names & {"MapDataPipe", "IterDataPipe"}) and "torch" in sys.modules
 
 
 # Module and class: they draw when they begin, or from a generator that nobody else has.

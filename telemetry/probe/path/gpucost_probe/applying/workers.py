@@ -45,7 +45,7 @@ class PrefetchQueue:
     def __init__(self, again: list[object], source: Iterator[object]) -> None:
         self.pending: deque[object] = deque()
         self.error: Exception | None = None
-        self.may_hand_out: Callable[[], bool] = _always
+        self.may_hand_out: Callable[[], bool] = lambda: True
         self._exhausted = False
         self._again = deque(again)
         self._source = source
@@ -83,10 +83,6 @@ class PrefetchQueue:
         if self.error is not None:
             raise self.error
         yield from self._source
-
-
-def _always() -> bool:
-    return True
 
 
 class _WorkerStart:

@@ -226,7 +226,8 @@ class _Returns(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.value is not None:
-            named = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
+            target = ast.Name(id=_VALUE, ctx=ast.Store())
+            named = ast.NamedExpr(target=target, value=node.value)
             node.value = ast.copy_location(named, node.value)
         return node
 
@@ -236,41 +237,31 @@ class _Returns(ast.NodeTransformer):
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave  # noqa: N815
 
 
-def _name(name: str, context: ast.expr_context) -> ast.Name:
-    return ast.Name(id=name, ctx=context)
-
-
-def _call(method: str, *names: str) -> ast.Call:
-    hook = ast.Attribute(value=_name(_HOOK, ast.Load()), attr=method, ctx=ast.Load())
-    return ast.Call(func=hook, args=[_name(n, ast.Load()) for n in names], keywords=[])
-
-
-def _set(name: str, value: ast.expr) -> ast.Assign:
-    return ast.Assign(targets=[_name(name, ast.Store())], value=value)
+_AROUND = """
+{hook} = {mark!r}
+{value} = None
+{token} = {hook}.begin({arguments})
+try:
+    pass
+except:
+    {token} = {hook}.fail({token})
+    raise
+finally:
+    {hook}.finish({token}, {value})
+"""
 
 
 def _add_calls(definition: ast.FunctionDef, arguments: tuple[str, ...]) -> None:
     """Put the calls of the hook around the body of a function."""
     body: list[ast.stmt] = [_Returns().visit(statement) for statement in definition.body]
     doc = body[:1] if ast.get_docstring(definition, clean=False) is not None else []
-    failed = ast.ExceptHandler(
-        type=None,
-        name=None,
-        body=[_set(_TOKEN, _call("fail", _TOKEN)), ast.Raise(exc=None, cause=None)],
-    )
-    around = ast.Try(
-        body=body[len(doc) :] or [ast.Pass()],
-        handlers=[failed],
-        orelse=[],
-        finalbody=[ast.Expr(_call("finish", _TOKEN, _VALUE))],
-    )
-    added = [
-        _set(_HOOK, ast.Constant(value=_MARK)),
-        _set(_VALUE, ast.Constant(value=None)),
-        _set(_TOKEN, _call("begin", *arguments)),
-        around,
-    ]
+    names = {"hook": _HOOK, "mark": _MARK, "value": _VALUE, "token": _TOKEN}
+    added = ast.parse(_AROUND.format(arguments=", ".join(arguments), **names)).body
     for statement in added:
-        ast.copy_location(statement, definition)
+        for node in ast.walk(statement):
+            ast.copy_location(node, definition)
+    around = added[-1]
+    if isinstance(around, ast.Try):
+        around.body = body[len(doc) :] or around.body
     definition.body = [*doc, *added]
     ast.fix_missing_locations(definition)

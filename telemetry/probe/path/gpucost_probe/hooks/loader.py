@@ -6,7 +6,8 @@ import inspect
 import weakref
 from time import perf_counter
 
-from ..steps import Loader, core_times_s
+from ..stacks import core_times_s
+from ..steps import Loader
 from .instrument import Hook, Outermost, attach
 
 TYPE_CHECKING = False
