@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.bills import bill as bills
+from pricing.listing import listed
 from pricing.message import Message
 
 PROVIDER = "aws"
@@ -35,32 +36,44 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
     missing = [column for column in _WORDS["needed"] if rows and column not in rows[0][1]]
     bills.refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
+    untold: dict[str, None] = {}
     by_line = any(row["line_item_line_item_type"] in _AGREED for _, row in rows)
     columns = {} if by_line else _NET
 
+    def net(row: _Row) -> _Row:
+        named = {cost: bills.present(row.get(column)) for cost, column in columns.items()}
+        return {**row, **{cost: cell for cost, cell in named.items() if cell}}
+
     def charges(row: _Row) -> Iterable[bills.BillLine]:
         kind = row["line_item_line_item_type"]
-        net = {cost: row[name] for cost, name in columns.items() if bills.present(row.get(name))}
-        row = {**row, **net}
-        line = _unused(row, rates) if kind in _WORDS["fees"] else _line(row, rates)
-        if line is None:
-            spread[kind] += 1
-            return ()
-        return (line,)
+        if kind not in _WORDS["fees"]:
+            return (_line(net(row), rates),)
+        if not _tells_unused(row):
+            untold[_WORDS["unused"][kind]] = None
+        lines = _unused(row, rates)
+        spread[kind] += not lines
+        return lines
 
-    lines, repeats = bills.read_charges(
+    bill = bills.read_charges(
         name,
+        "AWS Cost and Usage Report",
         rows,
         charges,
-        "Correct it, or download the report again.",
-        lambda row: bills.present(row.get("identity_line_item_id")),
+        identified=lambda row: bills.present(row.get("identity_line_item_id")),
+        invoiced=lambda row: _usd(net(row), _UNBLENDED, rates),
     )
-    notes = tuple(
-        Message("invoice.spread", file=name, kind=kind, count=count)
-        for kind, count in sorted(spread.items())
-    )
-    return bills.Bill(
-        name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes + repeats
+    notes = [Message("invoice.untold", file=name, columns=columns) for columns in untold]
+    if kinds := [f"{kind} {count}" for kind, count in sorted(spread.items()) if count]:
+        notes.append(Message("invoice.spread", file=name, kinds=listed(kinds, len(kinds))))
+    return replace(bill, notes=(*notes, *bill.notes))
+
+
+def _tells_unused(row: _Row) -> bool:
+    """Return whether a fee has what was unused of it, or has no such part."""
+    more, less = _WORDS["fees"][row["line_item_line_item_type"]]
+    columns = (*more, *less)
+    return all(bills.present(row.get(column)) for column in columns) or (
+        not less and all(column in row for column in columns)
     )
 
 
@@ -70,11 +83,7 @@ def _snake(column: str) -> str:
 
 def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     type_ = row["line_item_line_item_type"]
-    amount = bills.in_dollars(
-        _amount(row, _USAGE.get(type_, _UNBLENDED)),
-        bills.present(row["line_item_currency_code"]),
-        rates,
-    )
+    amount = _usd(row, _USAGE.get(type_, _UNBLENDED), rates)
     usage_type = row["line_item_usage_type"]
     description = bills.present(row.get("line_item_line_item_description")) or usage_type
     line = bills.BillLine(
@@ -111,8 +120,8 @@ def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     )
 
 
-def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
-    """Return what a commitment cost while nothing used it; None where its fee has no such part.
+def _unused(row: _Row, rates: bills.Rates) -> tuple[bills.BillLine, ...]:
+    """Return what a commitment cost while nothing used it; empty where its fee has no such part.
 
     The rest of a fee is in the lines of the use that it covers.
     """
@@ -124,18 +133,14 @@ def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
     unused = sum(added, Decimal(0)) - sum(subtracted, Decimal(0))
     usd = bills.in_dollars(unused, bills.present(row["line_item_currency_code"]), rates)
     if usd <= 0 or len(subtracted) < len(less):
-        return None
-    return replace(
-        _line(row, rates),
-        kind="fee",
-        usd=usd,
-        idle=True,
-        resource=bills.first_of(row, _WORDS["commitments"]),
-    )
+        return ()
+    of = bills.first_of(row, _WORDS["commitments"])
+    return (replace(_line(row, rates), kind="fee", usd=usd, idle=True, resource=of),)
 
 
-def _amount(row: _Row, column: str) -> Decimal:
+def _usd(row: _Row, column: str, rates: bills.Rates) -> Decimal:
     text = bills.present(row.get(column))
     if text is None and column != _UNBLENDED:
         raise ValueError(f"{column} is empty, so what the commitment cost is not known")
-    return bills.dollars(text or "0")
+    currency = bills.present(row["line_item_currency_code"])
+    return bills.in_dollars(bills.dollars(text or "0"), currency, rates)

@@ -8,6 +8,7 @@ nothing, and the purchase is a row (Microsoft, "Understand cost details fields")
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -38,18 +39,18 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         InputError: columns are missing, the currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    lines, repeats = bills.read_charges(
+    bill = bills.read_charges(
         name,
+        "Azure cost details",
         bills.csv_rows(name, text, _plain),
         lambda row: (_line({column: bills.present(cell) for column, cell in row.items()}, rates),),
-        "Correct it, or export the costs again.",
-        lambda row: (
-            bills.first_of(row, _WORDS["resources"]) and bills.first_of(row, _WORDS["dates"])
+        identified=lambda row: all(
+            bills.first_of(row, _WORDS[columns]) for columns in ("resources", "dates")
         ),
     )
-    free = sum(line.purchase == bills.RESERVED and not line.usd for line in lines)
+    free = sum(line.purchase == bills.RESERVED and not line.usd for line in bill.lines)
     notes = (Message("invoice.actual-costs", file=name, count=free),) if free else ()
-    return bills.Bill(name=name, format="Azure cost details", lines=lines, notes=notes + repeats)
+    return replace(bill, notes=(*notes, *bill.notes))
 
 
 def _plain(column: str) -> str:

@@ -35,6 +35,7 @@ APART = ("tax", "credit", "fee")
 
 RESERVED = "reserved"
 _SHOWN = 50
+_MEND = " Correct it, or export the bill again."
 _HOUR_S = 3600
 _Record = TypeVar("_Record")
 
@@ -97,6 +98,7 @@ class Bill:
         name: of the file.
         format: what it was recognised as.
         lines: in the file's order.
+        invoice_usd: what the invoice comes to; the lines may spread a fee over what it covers.
         notes: what was not counted, and why.
         whole: whether it is of everything that an account used; an export may be of a part.
     """
@@ -104,6 +106,7 @@ class Bill:
     name: str
     format: str
     lines: tuple[BillLine, ...]
+    invoice_usd: Decimal | None = None
     notes: tuple[str, ...] = ()
     whole: bool = False
 
@@ -146,30 +149,33 @@ def refuse(problems: Iterable[str]) -> None:
     raise InputError([*listed[:_SHOWN], *([f"... and {more} problems more."] if more > 0 else [])])
 
 
-def read_charges(
+def read_charges(  # noqa: PLR0913 - what the forms have in common, and what they differ in
     name: str,
+    form: str,
     records: Iterable[tuple[str, _Record]],
     charges: Callable[[_Record], Iterable[BillLine]],
-    advice: str,
+    *,
     identified: Callable[[_Record], object] = lambda _: False,
-) -> tuple[tuple[BillLine, ...], tuple[Message, ...]]:
-    """Return the charges of all records, each with its source, and notes on records that repeat.
+    invoiced: Callable[[_Record], Decimal] | None = None,
+) -> Bill:
+    """Return the bill that records are, each charge with its source, and notes on what repeats.
 
-    A record that stands twice, all its values alike, counts once where it names the thing and the
-    time that it charges, or where the whole file is proved to stand twice. Without such proof two
-    things may cost the same: both count, and a note says how many dollars are in question.
+    A record that repeats another counts once where it names the thing and the time that it charges,
+    or where the whole file is proved to stand twice; else it counts, and a note says its dollars.
 
     Args:
-        name: of the file, for notes.
+        name: of the file.
+        form: what it was recognised as.
         records: where each is, and what it holds.
         charges: of one record; it raises where it cannot tell.
-        advice: what to do about a problem, a sentence.
         identified: whether a record names the one thing and the time that it charges.
+        invoiced: what a record is on the invoice [USD]; None: what its charges come to.
 
     Raises:
-        InputError: records cannot be read; all are listed.
+        InputError: records cannot be read, all listed.
     """
     charged: dict[str, list[BillLine]] = {}
+    billed: dict[str, Decimal] = {}
     unique: set[str] = set()
     rows: list[tuple[str, str]] = []
     problems: list[str] = []
@@ -179,38 +185,41 @@ def read_charges(
         try:
             if key not in charged:
                 charged[key] = list(charges(record))
+                usd_of_lines = sum_exactly(line.usd for line in charged[key])
+                billed[key] = invoiced(record) if invoiced else usd_of_lines
                 unique.update((key,) if identified(record) else ())
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            mend = "" if isinstance(error, _CurrencyError) else advice
-            problems.append(f"{source}: {reason}. {mend}".strip())
+            mend = "" if isinstance(error, _CurrencyError) else _MEND
+            problems.append(f"{source}: {reason}.{mend}")
     refuse(problems)
-    return _once(name, rows, charged, unique)
+    if _stands_twice(Counter(key for _, key in rows), charged, unique):
+        unique = set(charged)
+    counted, notes = _once(name, rows, billed, unique)
+    lines = tuple(replace(line, source=at) for at, key in counted for line in charged[key])
+    total = sum_exactly(billed[key] for _, key in counted)
+    return Bill(name=name, format=form, lines=lines, invoice_usd=total, notes=notes)
 
 
 def _once(
-    name: str, rows: list[tuple[str, str]], charged: Mapping[str, list[BillLine]], unique: set[str]
-) -> tuple[tuple[BillLine, ...], tuple[Message, ...]]:
-    """Return the charges of rows, copies left out where that is sure, and notes on what repeats."""
-    copies = Counter(key for _, key in rows)
-    if _stands_twice(copies, charged, unique):
-        unique = set(copies)
-    lines: list[BillLine] = []
+    name: str, rows: list[tuple[str, str]], billed: Mapping[str, Decimal], unique: set[str]
+) -> tuple[list[tuple[str, str]], tuple[Message, ...]]:
+    """Return the rows, copies left out where that is sure, and notes on what repeats."""
+    counted: list[tuple[str, str]] = []
     repeats: defaultdict[str, list[Decimal]] = defaultdict(list)
     first: set[str] = set()
     for source, key in rows:
         if key in first:
-            code = "invoice.repeats" if key in unique else "invoice.alike"
-            repeats[code].append(sum_exactly(line.usd for line in charged[key]))
+            repeats["invoice.repeats" if key in unique else "invoice.alike"].append(billed[key])
         if key not in first or key not in unique:
-            lines += (replace(line, source=source) for line in charged[key])
+            counted.append((source, key))
         first.add(key)
     notes = (
         Message(code, file=name, count=len(amounts), usd=show(sum_exactly(amounts)))
         for code, amounts in repeats.items()
         if any(amounts) or code == "invoice.repeats"
     )
-    return tuple(lines), tuple(notes)
+    return counted, tuple(notes)
 
 
 def _stands_twice(
@@ -375,13 +384,6 @@ _IDLE = re.compile(r"idle ?address|idle public ip|\b(?:unused|unassigned) (?:flo
 # Capacity that is reserved and that no machine runs on (AWS CUR user guide).
 _UNUSED_BOX = re.compile(r"(?:^|-)Unused(?:Box|Ded)(?::|$)")
 _IN_USE = re.compile(r"in-?use ?(?:address|public ip)|in use\b|on a (?:standard|spot)")
-# What may have a disk, or an address, attached without being named a machine.
-_HOSTS = (
-    r"\binstances?\b|\bnodes?\b|kubernetes|\bcompute\b|\bvms?\b|virtual machine|droplet|"
-    r"\bcores?\b|\bram\b|\bgpus?\b|notebook|workspace|container|\bservers?\b|boxusage"
-)
-_ADDRESSED = r"load ?balanc|gateway|\bnat\b|firewall|\bvpn\b|bastion|forwarding|front door|\bapp"
-_MAY_HOST = {"disk": re.compile(_HOSTS), "address": re.compile(f"{_HOSTS}|{_ADDRESSED}")}
 
 
 def kind_in(table: str, text: str) -> str:
@@ -439,4 +441,4 @@ def is_unused_capacity(usage_type: str) -> bool:
 
 def may_host(kind: str, text: str) -> bool:
     """Return whether words may be of something that has disks or addresses attached."""
-    return _MAY_HOST[kind].search(text.lower()) is not None
+    return any(re.search(pattern, text.lower()) for pattern in WORDS["hosts"][kind])

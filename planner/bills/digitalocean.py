@@ -81,11 +81,10 @@ def _bill(
     records: Iterable[tuple[str, Any]],
     make: Callable[[_Record], bills.BillLine],
 ) -> bills.Bill:
-    advice = "Correct it, or download the bill again."
-    lines, notes = bills.read_charges(
-        name, records, lambda record: (make(record),), advice, _resource
+    bill = bills.read_charges(
+        name, title, records, lambda record: (make(record),), identified=_resource
     )
-    return bills.Bill(name=name, format=title, lines=lines, notes=notes, whole=True)
+    return replace(bill, whole=True)
 
 
 def _resource(record: _Record) -> str | None:

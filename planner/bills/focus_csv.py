@@ -6,7 +6,8 @@ the rest (`Id`, `x_UsageType`), and Tags are JSON in doubled quotes: read as the
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
@@ -14,6 +15,7 @@ from planner.bills import bill as bills
 from planner.bills.azure_export import vm_size
 from pricing.hardware import find
 from pricing.message import Message
+from pricing.money import EXACT, cents, show, sum_exactly
 from pricing.tables import names, read_csv
 
 _NEEDED, _PROVIDERS = bills.WORDS["focus"]["needed"], bills.WORDS["focus"]["providers"]
@@ -21,6 +23,8 @@ _APART: Mapping[str, str] = bills.WORDS["focus"]["apart"]
 _PURCHASES: Mapping[str, str] = bills.WORDS["focus"]["purchases"]
 # Disks of databases and other services are billed in words like those of a machine's disks.
 _DISK_OF = (None, "Storage", "Compute")
+_BILLED, _EFFECTIVE = "BilledCost", "EffectiveCost"
+_NUMBER = re.compile(r"[\d.]+")  # of a price in the wrong column, no place
 _FORECAST = "x_GpucostIsForecast"
 _HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
 _GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
@@ -37,9 +41,7 @@ def is_focus(header: str) -> bool:
 def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
     """Return a FOCUS file.
 
-    What a commitment or an agreed discount covers counts with its EffectiveCost, and so does the
-    commitment's own fee where what it covers is in the file; all else with its BilledCost, which is
-    what the invoice says.
+    All rows count with one column: EffectiveCost where commitments cover use, else BilledCost.
 
     Raises:
         InputError: columns are missing, rows are forecasts of ours, the currency has no rate, or
@@ -58,35 +60,50 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         (source, {column: bills.present(cell) for column, cell in row.items()})
         for source, row in rows
     ]
-    covering = frozenset(
-        use
-        for _, row in records
-        if row["ChargeCategory"] == "Usage" and (use := row.get("CommitmentDiscountId"))
-    )
-    lines, repeats = bills.read_charges(
+    basis = _basis([row for _, row in records])
+    bill = bills.read_charges(
         name,
+        "FOCUS CSV",
         records,
-        lambda row: (_line(row, rates, is_spread=_is_spread(row, covering)),),
-        "",
-        lambda row: row.get("ResourceId") and row["ChargePeriodStart"],
+        lambda row: (_line(row, rates, basis),),
+        identified=lambda row: row.get("ResourceId") and row["ChargePeriodStart"],
+        invoiced=lambda row: _usd(row, _BILLED, rates),
     )
-    spread = sum(_is_spread(row, covering) for _, row in records)
-    notes = (Message("invoice.fee-spread", file=name, count=spread),) if spread else ()
-    return bills.Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes + repeats)
+    billed = bill.invoice_usd or Decimal(0)
+    by_use = sum_exactly(line.usd for line in bill.lines)
+    if basis == _BILLED or billed == by_use:
+        return bill
+    sums = {"billed": show(billed), "effective": show(by_use)}
+    return replace(bill, notes=(Message("invoice.basis", file=name, **sums), *bill.notes))
 
 
-def _is_spread(row: _Row, covering: frozenset[str]) -> bool:
-    """Return whether a commitment's fee is in the EffectiveCost of what it covers.
+def _basis(rows: Iterable[_Row]) -> str:
+    """Return the column that all rows count with.
 
-    Azure names the order in the fee and one of its reservations, below it, in the use.
+    EffectiveCost where it spreads the fees of commitments over what they cover, or comes to the
+    invoice's sum; else BilledCost, which is what the invoice says.
     """
-    fee = row.get("CommitmentDiscountId")
-    if row["ChargeCategory"] != "Purchase" or fee is None or row.get("EffectiveCost") is None:
-        return False
-    return any(covers == fee or covers.startswith(f"{fee}/") for covers in covering)
+    billed, effective, is_spread = Decimal(0), Decimal(0), False
+    for row in rows:
+        try:
+            usd, cost = (
+                bills.dollars(row.get(c) or row[_BILLED] or "") for c in (_BILLED, _EFFECTIVE)
+            )
+        except ValueError:
+            continue  # it is listed where the row is read
+        billed, effective = EXACT.add(billed, usd), EXACT.add(effective, cost)
+        covered = row.get("CommitmentDiscountId") and row["ChargeCategory"] == "Usage"
+        is_spread = is_spread or bool(covered and cost != usd)
+    return _EFFECTIVE if is_spread or cents(billed) == cents(effective) else _BILLED
 
 
-def _line(row: _Row, rates: bills.Rates, *, is_spread: bool) -> bills.BillLine:
+def _usd(row: _Row, column: str, rates: bills.Rates) -> Decimal:
+    """Return a cost in dollars; what was billed where the column is empty."""
+    amount = row.get(column) or row[_BILLED] or ""
+    return bills.in_dollars(bills.dollars(amount), row["BillingCurrency"], rates)
+
+
+def _line(row: _Row, rates: bills.Rates, basis: str) -> bills.BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
@@ -94,9 +111,7 @@ def _line(row: _Row, rates: bills.Rates, *, is_spread: bool) -> bills.BillLine:
     category = row["ChargeCategory"]
     if category != "Usage" and category not in _APART:
         raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
-    effective = is_spread or (category == "Usage" and _is_discounted(row))
-    column = "EffectiveCost" if effective else "BilledCost"
-    usage = _use(row)
+    usage, zone = _use(row), row.get("AvailabilityZone") or ""
     unused = row.get("CommitmentDiscountStatus") == "Unused"
     spare = bills.is_unused_capacity(row.get("x_UsageType") or "")
     if row.get("ChargeClass") == "Correction":
@@ -108,7 +123,7 @@ def _line(row: _Row, rates: bills.Rates, *, is_spread: bool) -> bills.BillLine:
     machine = kind == bills.MACHINE
     return bills.BillLine(
         kind=kind,
-        usd=bills.in_dollars(bills.dollars(row[column] or ""), row["BillingCurrency"], rates),
+        usd=_usd(row, basis, rates),
         provider=_provider(bills.first_of(row, _PROVIDERS)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
         instance_type=usage.instance_type if machine else None,
@@ -119,22 +134,12 @@ def _line(row: _Row, rates: bills.Rates, *, is_spread: bool) -> bills.BillLine:
         end=bills.moment_of(row["ChargePeriodEnd"]),
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
-        zone=row.get("AvailabilityZone"),
+        zone=None if _NUMBER.fullmatch(zone) else zone or None,
         gpu=(_model(row) or _typed(row)[0]) if machine else None,
         gpus=(_gpus(row) or _typed(row)[1]) if machine else None,
         gpu_hours=_quantity(row, _GPU_HOURS) if machine else None,
         idle=unused or spare or bills.says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
-
-
-def _is_discounted(row: _Row) -> bool:
-    """Return whether a use costs its EffectiveCost: by a commitment, or a contract's price."""
-    effective = row.get("EffectiveCost")
-    if effective is None:
-        return False
-    contracted, usd = row.get("ContractedCost"), bills.dollars(effective)
-    agreed = contracted is not None and bills.dollars(contracted) == usd > 0
-    return row.get("CommitmentDiscountId") is not None or agreed
 
 
 def _use(row: _Row) -> bills.UsageType:

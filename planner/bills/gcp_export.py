@@ -8,6 +8,7 @@ that are a part of the price (Google Cloud, "Structure of Detailed data export")
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -51,7 +52,6 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         InputError: it is not one, its currency has no rate, or its values are not amounts or times;
             all are listed.
     """
-    advice = "Correct it, or export the rows again."
     own: set[str] = set()
 
     def charges(record: _Record) -> Iterable[bills.BillLine]:
@@ -60,17 +60,15 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
             own.add(currency)
         return _lines(record, rates)
 
-    lines, repeats = bills.read_charges(
+    bill = bills.read_charges(
         name,
+        "Google Cloud billing export",
         _records(name, text),
         charges,
-        advice,
-        lambda record: _resource(record) and _value(record, "usage_start_time"),
+        identified=lambda record: _resource(record) and _value(record, "usage_start_time"),
     )
-    notes = tuple(Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
-    return bills.Bill(
-        name=name, format="Google Cloud billing export", lines=lines, notes=notes + repeats
-    )
+    notes = (Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
+    return replace(bill, notes=(*notes, *bill.notes))
 
 
 def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:

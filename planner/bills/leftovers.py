@@ -23,15 +23,6 @@ from pricing.catalog.catalog import Catalog
 from pricing.message import Message
 from pricing.money import EXACT, Amount, sum_exactly, without_zeros
 
-# Families of sizes that have GPUs, for sizes that the catalog does not list: the providers' own
-# naming (AWS "accelerated computing" p and g, Azure N series, Google Cloud accelerator-optimized
-# A and G, DigitalOcean GPU Droplets).
-_FAMILIES = {
-    "aws": re.compile(r"(p[2-9]|gr?[2-9])[a-z0-9-]*\."),
-    "azure": re.compile(r"(standard_)?n[cdgv]\d"),
-    "gcp": re.compile(r"(a[2-9]x?|g[2-9])-"),
-    "digitalocean": re.compile(r"gpu-"),
-}
 _Resource = tuple[str, str | None, str]
 
 
@@ -118,10 +109,8 @@ def _size(line: BillLine, sizes: MachineSizes) -> GpuSize | None:
     if line.gpu is not None or line.gpus:
         model = hardware.find(line.gpu)
         return model.name if model else line.gpu, line.gpus
-    family = _FAMILIES.get(line.provider)
-    if family is not None and family.match(name):
-        return None, None
-    return None
+    family = WORDS["gpu_families"].get(line.provider)
+    return (None, None) if family and re.match(family, name) else None
 
 
 def _gpu_hours(line: BillLine, gpus: Decimal | None) -> Decimal | None:

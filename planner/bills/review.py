@@ -29,6 +29,7 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars in cents: of all use, of GPUs, of what nobody used, of what may be used or not.
 
     Attributes:
+        invoice_usd: what the invoices come to; other sums may spread fees over what they cover.
         usd: of all use.
         gpu_usd: of machines with GPUs.
         gpu_hours: of them [h]; None where a line says none.
@@ -39,6 +40,7 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
         fee_usd: of fees, as credits.
     """
 
+    invoice_usd: Amount
     usd: Amount
     gpu_usd: Amount
     gpu_hours: float | None
@@ -179,7 +181,6 @@ def review(
     findings, undecided = unused.leftovers(lines, complete)
     charges = list(unused.gpu_lines(lines, sizes))
     machines = _machines(charges, measured)
-    dearest = next((m for m in machines if not m.measured and m.usd > 0), None)
     gpu_hours = _total(charge.gpu_hours for charge in charges)
     gpu_usd = sum_exactly(charge.line.usd for charge in charges)
     start = min((line.start for line in used if line.start), default=None)
@@ -188,6 +189,7 @@ def review(
         zone=str(zone),
         bill=compared_bill(bills, start, end),
         totals=ReviewTotals(
+            invoice_usd=sum_usd(bill.invoice_usd for bill in bills),
             usd=sum_usd(line.usd for line in used),
             gpu_usd=cents(gpu_usd),
             gpu_hours=six_digits(gpu_hours),
@@ -200,7 +202,7 @@ def review(
         by_part=_by_part(charges, zone, gpu_usd),
         findings=findings,
         undecided=undecided,
-        measure_first=None if dearest is None else _measure(dearest),
+        measure_first=_measure(machines),
         notes=(
             *(note for bill in bills for note in bill.notes),
             *_unknown_gpus(machines),
@@ -339,7 +341,10 @@ def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, total: Decimal) ->
     )
 
 
-def _measure(machine: ReviewedMachine) -> MeasureFirst:
+def _measure(machines: Iterable[ReviewedMachine]) -> MeasureFirst | None:
+    machine = next((m for m in machines if not m.measured and m.usd > 0), None)
+    if machine is None:
+        return None
     name = machine.instance_type or machine.gpu or machine.provider
     file = f"{name.replace('/', '-')}.json"
     machine_name = "/".join(

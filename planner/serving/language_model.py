@@ -9,6 +9,7 @@ import difflib
 import json
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -20,25 +21,12 @@ from pricing.message import Message
 
 _TABLE = Path(__file__).with_name("models.csv")
 _BYTES_16BIT = 2.0
-WEIGHT_BYTES: Mapping[str, float] = {
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "int8": 1.0,
-    "fp4": 0.5,
-    "int4": 0.5,
-}
+_PRECISIONS = tomllib.loads(Path(__file__).with_name("precisions.toml").read_text("utf-8"))
+WEIGHT_BYTES: Mapping[str, float] = _PRECISIONS["weight_bytes"]
 """Bytes of a weight by precision; scales of quantized blocks (2-6 %) are left out."""
 _LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16)\b|-v0[\d.]*$")
 _QUANTIZED = re.compile(r"-(fp8|nvfp4|mxfp4|int8|w8a8|int4|w4a16|awq|gptq)\b.*$", re.IGNORECASE)
-_KINDS = {
-    "nvfp4": "fp4",
-    "mxfp4": "fp4",
-    "w8a8": "int8",
-    "w4a16": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-}
+_KINDS: Mapping[str, str] = _PRECISIONS["kinds"]
 _NO_GENERATOR = re.compile(r"\b(bge|e5|gte|clip|flux|sdxl|whisper\w*|embed\w*|rerank\w*)\b")
 _DOWN_AND_UP = 3  # matrices of a gated feed-forward block
 

@@ -27,7 +27,7 @@ from planner.bills.bill import NO_RATES, Bill, Rates
 from planner.bills.formats import read_bill
 from planner.bills.leftovers import ReviewedLine, ReviewFinding, gpu_sizes
 from planner.bills.reconcile import ComparedLine, MatchedTotal, Reconciliation, reconcile
-from planner.bills.review import Measured, Review, ReviewedMachine, ReviewTotals, review
+from planner.bills.review import Measured, Review, ReviewedMachine, review
 from planner.documents.selection import select
 from planner.plan.plan import Plan
 from pricing.errors import InputError
@@ -158,6 +158,7 @@ def _measured(profiles: tuple[str, ...], output: Output) -> Measured:
 _MACHINES = ("machine", "gpu", "purchase", "machines", "hours", "GPU hours", "USD", "%")
 _FINDINGS = ("unused", "what", "where", "USD", "lines", "proof")
 _CUT_IN_MACHINES = frozenset(("machine",))
+_CENT = Decimal("0.01")
 _CODES = {"idle-address": "address", "idle-disk": "disk", "idle-commitment": "commitment"}
 
 
@@ -166,6 +167,8 @@ def print_review(document: Review, output: Output) -> None:
 
     In csv only the machines: a CSV file is one table.
     """
+    if output.format != "csv":
+        _say_totals(document, output)
     total = document.totals.gpu_usd
     rows = tuple(_machine(item, total, output) for item in document.machines)
     right, spare = frozenset(_MACHINES[3:]), ("GPU hours", "purchase", "machines")
@@ -174,35 +177,47 @@ def print_review(document: Review, output: Output) -> None:
     )
     if output.format == "csv":
         return
-    if document.findings:
+    smallest = Decimal(0) if output.verbose else _CENT
+    listed = [item for item in document.findings if item.usd >= smallest]
+    if listed:
         if output.format == "md":
             click.echo()
-        findings = tuple(_finding(item) for item in document.findings)
+        findings = tuple(_finding(item) for item in listed)
         print_table(
             Table(columns=_FINDINGS, rows=findings, right=frozenset(("USD", "lines"))), output
         )
+    if more := len(document.findings) - len(listed):
+        output.say(_("{n} more of less than a cent each: -v", n=more))
     _say_review(document, output)
 
 
-def _say_review(document: Review, output: Output) -> None:
+def _say_totals(document: Review, output: Output) -> None:
+    """Say what the invoice comes to, and what that is made of."""
     totals = document.totals
+    sums = {
+        _("GPU"): totals.gpu_usd,
+        _("other use"): totals.usd - totals.gpu_usd,
+        _("credits and refunds"): totals.credit_usd,
+        _("taxes"): totals.tax_usd,
+        _("fees"): totals.fee_usd,
+    }
+    parts = join(f"{name} {_amount(usd)}" for name, usd in sums.items() if usd)
+    text = _("Invoice total USD {total}", total=_amount(totals.invoice_usd))
+    if (by_use := sum_exactly(sums.values())) != totals.invoice_usd:
+        text += _("; by use USD {total}", total=_amount(by_use))
+    output.say(f"{text}: {parts}")
+    if totals.leftover_usd:
+        output.say(_("Unused: USD {usd} of it", usd=_amount(totals.leftover_usd)))
     if not document.machines:
         output.say(_("this bill has no machine with a GPU."))
-    output.say(
-        _(
-            "GPUs: USD {gpus} of USD {all} of usage; USD {unused} unused.",
-            gpus=_amount(totals.gpu_usd),
-            all=_amount(totals.usd),
-            unused=_amount(totals.leftover_usd),
-        )
-    )
-    _say_apart(totals, output)
+
+
+def _say_review(document: Review, output: Output) -> None:
     week = document.by_part
     parts = (
         (_("Monday to Friday, 8 to 20 h"), week.workday_usd),
         (_("nights"), week.night_usd),
         (_("weekends"), week.weekend_usd),
-        (_("unknown hours"), week.unknown_usd),
     )
     if parts_text := join(f"{name} USD {show(usd)}" for name, usd in parts if usd):
         output.say(_("when ({zone}): {parts}.", zone=document.zone, parts=parts_text))
@@ -225,19 +240,6 @@ def _say_review(document: Review, output: Output) -> None:
             output.say(f"  {line}")
     for note in document.notes:
         output.say(_("note: {note}", note=translate_text(note)))
-
-
-def _say_apart(totals: ReviewTotals, output: Output) -> None:
-    """Say what the sums of use leave out, and what the invoice comes to with it."""
-    sums = {
-        _("credits and refunds"): totals.credit_usd,
-        _("taxes"): totals.tax_usd,
-        _("fees"): totals.fee_usd,
-    }
-    if parts := join(f"{name} USD {_amount(usd)}" for name, usd in sums.items() if usd):
-        total = sum_exactly([totals.usd, *sums.values()])
-        named = {"parts": parts, "total": _amount(total)}
-        output.say(_("not in these sums: {parts}. With them: USD {total}.", **named))
 
 
 def _amount(usd: Decimal) -> str:

@@ -148,15 +148,31 @@ def test_two_forms_of_the_same_charges_are_refused(call: Call, write: Write) -> 
     assert "a.csv and b.csv hold the same charges" in ran.err
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en", "not in these sums"), ("zh", "未计入以上合计")])
-def test_what_the_sums_leave_out_is_said_with_the_total(lang: str, words: str, call: Call) -> None:
-    """Credits and taxes stand apart from use, and lead to the total of the invoice."""
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", "Invoice total USD 3,253.57: GPU 3,219.30, other use 59.11, credits and refunds"),
+        ("zh", "发票总额 USD 3,253.57: GPU 3,219.30、其他用量 59.11、抵扣与退款 -25.00、税款 0.16"),
+    ],
+)  # fmt: skip
+def test_the_invoice_comes_first_with_its_parts(lang: str, words: str, call: Call) -> None:
+    """By hand: 3,219.30 + 6 + 50 + 3.11 + 0.16 - 25; no hour is unknown on a screen."""
     ran = call("bill", "digitalocean_invoice.csv", "--lang", lang)
-    totals = call("bill", "digitalocean_invoice.csv", "-f", "json").json["totals"]
-    apart = [Decimal(totals[name]) for name in ("credit_usd", "tax_usd", "fee_usd")]
-    assert any(apart)
-    (line,) = [line for line in ran.err.splitlines() if words in line]
-    assert f"{sum(apart, Decimal(totals['usd'])):,.2f}" in line
+    assert ran.err.splitlines()[0].startswith(words)
+    assert call("bill", "digitalocean_invoice.csv", "-f", "json").json["totals"]["invoice_usd"] == (
+        "3253.57"
+    )
+    assert "unknown hours" not in ran.err
+
+
+def test_what_cost_less_than_a_cent_is_counted_and_not_listed(call: Call, write: Write) -> None:
+    """One address of 3.11 is in the table, one of 0.004 only with -v."""
+    text = (BILLS / "digitalocean_invoice.csv").read_text(encoding="utf-8")
+    (address,) = (line for line in text.splitlines() if "Floating" in line)
+    write("two.csv", text + address.replace("$3.11", "$0.004").replace("1.1.1.1", "2.2.2.2") + "\n")
+    short, long = call("bill", "two.csv"), call("bill", "two.csv", "-v")
+    assert ("2.2.2.2" in short.out, "2.2.2.2" in long.out) == (False, True)
+    assert "1 more of less than a cent" in short.err
 
 
 def test_a_machine_of_an_unknown_gpu_is_named(call: Call, write: Write) -> None:

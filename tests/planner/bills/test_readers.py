@@ -162,8 +162,8 @@ def test_commitments_are_counted_once() -> None:
     """Fees and negations of a commitment are left out by name: its use carries its cost."""
     notes = read("aws_cur_2.csv").notes
     assert len(notes) == 2
-    assert "RIFee" in notes[0]
-    assert "SavingsPlanNegation" in notes[1]
+    assert "not known: export reservation/UnusedAmortizedUpfrontFeeForBillingPeriod" in notes[0]
+    assert "RIFee 1, SavingsPlanNegation 1 lines" in notes[1]
 
 
 def test_what_the_bill_calls_unused_is_so() -> None:
@@ -369,16 +369,41 @@ def test_a_reservation_is_counted_once(order: str) -> None:
         f"{UNUSED}{order},Unused,Committed,{VM}",
     ]
     bill = focus(FEE, *covered)
-    assert sum(line.usd for line in bill.lines) == Decimal(3720)
-    assert "1 fees of commitments" in bill.notes[0]
-
-
-@pytest.mark.parametrize("order", ["order/abc", ""])
-def test_a_fee_of_what_is_not_in_the_file_stays(order: str) -> None:
-    """The fee of a commitment that covers nothing in the file is what the invoice says."""
-    bill = focus(FEE, f"{USED}{order},Used,Committed,{VM}")
-    assert bill.lines[0].usd == Decimal(3720)
+    assert sum(line.usd for line in bill.lines) == bill.invoice_usd == Decimal(3720)
     assert bill.notes == ()
+
+
+@pytest.mark.parametrize(("order", "by_use"), [("order/abc", 2480), ("", 3720)])
+def test_a_bill_counts_with_one_column(order: str, by_use: int) -> None:
+    """By hand: billed 3,720 + 0; effective 0 + 2,480. The invoice is the billed sum, and so said.
+
+    Without a commitment in use nothing is spread, and what was billed counts.
+    """
+    bill = focus(FEE, f"{USED}{order},Used,Committed,{VM}")
+    assert sum(line.usd for line in bill.lines) == Decimal(by_use)
+    assert bill.invoice_usd == Decimal(3720)
+    words = "EffectiveCost (USD 2,480.00)", "BilledCost (USD 3,720.00)"
+    assert [all(word in note for word in words) for note in bill.notes] == [True] * bool(order)
+
+
+def test_an_effective_cost_of_nothing_is_not_a_missing_one() -> None:
+    """A discount that is also a credit line is taken off once: 98.32 - 43.28 are 55.04.
+
+    Where EffectiveCost comes to another sum and no commitment explains it, BilledCost counts for
+    all rows (0.49 and 1.62 are 2.11, where a mixture would be 2.49), and a price in the column of
+    the zone is no place.
+    """
+    use = f"98.32,55.04,USD,Usage,{DAY},AWS,Amazon EC2,Compute,$1 per p5.48xlarge Instance Hour,1"
+    credit = f"-43.28,0,USD,Credit,{DAY},AWS,Amazon EC2,Compute,Private rate discount,"
+    lines = focus(f"{use},Hours,,,,", f"{credit},,,,,").lines
+    assert [line.usd for line in lines] == [Decimal("55.04"), Decimal(0)]
+    odd = f"USD,Usage,{DAY},AWS,Amazon EC2,Compute,$1 per g5.4xlarge Instance Hour,1,Hours,,,,"
+    bill = focus(f"0.49,0,{odd}", f"1.62,2,{odd}")
+    assert [line.usd for line in bill.lines] == [Decimal("0.49"), Decimal("1.62")]
+    row = f"1,1,{odd},5.27"
+    header = f"{FOCUS_HEADER},AvailabilityZone"
+    assert read_bill("f.csv", f"{header}\n{row}\n").lines[0].zone is None
+    assert read_bill("f.csv", f"{header}\n{row[:-4]}us-east-1a\n").lines[0].zone == "us-east-1a"
 
 
 @pytest.mark.parametrize(
@@ -408,6 +433,36 @@ def test_what_a_commitment_left_unused_is_in_dollars() -> None:
     bill = read_bill("a.csv", f"{head},{fees}\n{row},0.736,0.6072\n", {"EUR": Decimal("1.087")})
     (fee,) = bill.lines
     assert (fee.kind, fee.usd) == ("fee", Decimal("0.1400056"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "unused"), [("", "", None), (",{},{}", ",4000,3850", Decimal(150))]
+)
+def test_a_fee_without_its_unused_part_is_in_the_invoice_and_unknown(
+    columns: str, cells: str, unused: Decimal | None
+) -> None:
+    """Covered 3,850 of a fee of 4,000: the invoice is 5,504 - 5,504 + 4,000, whatever is known."""
+    head, use, *_ = text_of("aws_cur_2.csv").splitlines()
+    cell = dict.fromkeys(head.split(","), "") | dict(
+        zip(head.split(","), use.split(","), strict=True)
+    )
+    cell |= {"savings_plan_savings_plan_effective_cost": "3850"}
+    names = "savings_plan_total_commitment_to_date", "savings_plan_used_commitment"
+    rows = [
+        cell | {"line_item_line_item_type": kind, "line_item_unblended_cost": usd}
+        for kind, usd in (
+            ("SavingsPlanCoveredUsage", "5504"),
+            ("SavingsPlanNegation", "-5504"),
+            ("SavingsPlanRecurringFee", "4000"),
+        )
+    ]
+    text = [",".join(rows[0]) + columns.format(*names)]
+    text += [",".join(row.values()) + (cells or "") for row in rows]
+    bill = read_bill("a.csv", "\n".join(text))
+    assert bill.invoice_usd == Decimal(4000)
+    assert [line.usd for line in bill.lines if line.idle] == ([unused] if unused else [])
+    told = any("savingsPlan/TotalCommitmentToDate" in note for note in bill.notes)
+    assert told is not bool(unused)
 
 
 NET = (
