@@ -613,7 +613,9 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     ends = job.answer.now is not None and job.answer.now.kind == "end"
     is_open = job.kind == "unknown" and job.answer.next is None and not ends and job.busy_fraction
     if is_open and plan.period == "month":
-        ask = _("if it ends by itself, say --kind training (simulations: inference_offline): less time is then less money")
+        ask = _(
+            "say --kind training (simulations: inference_offline) if it ends: faster is then cheaper"
+        )
         yield Line(label=_("Settle it"), text=ask)
     yield from _less_but(job)
     if steady := job.answer.steady:
