@@ -614,7 +614,7 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     is_open = job.kind == "unknown" and job.answer.next is None and not ends and job.busy_fraction
     if is_open and plan.period == "month":
         ask = _(
-            "say --kind training (simulations: inference_offline) if it ends: faster is then cheaper"
+            "if it ends, say --kind training (simulations: inference_offline): faster is cheaper"
         )
         yield Line(label=_("Settle it"), text=ask)
     yield from _less_but(job)
