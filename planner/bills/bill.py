@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from pricing.errors import InputError
+from pricing.hardware import find
 from pricing.message import Message
 from pricing.money import EXACT, show, sum_exactly, usd
 from pricing.tables import read_toml
@@ -413,6 +414,29 @@ def described_size(description: str) -> str | None:
     """Return the instance type in an AWS description of machine hours."""
     match = _DESCRIBED.search(description)
     return (match[1] or match[2]) if match else None
+
+
+_GPU_WORD = re.compile(
+    r"(?<![a-z\d])(?:(\d{1,2})x ?)?([a-z]{1,3}\d{1,4}[a-wyz]*)"
+    r"(?:x(\d{1,2}))?(?:[ -](\d{2,3} ?gb))?\b"
+)
+_SIZE_WORD = re.compile(r"\b([a-z]{1,3}\d[a-z0-9-]*\.(?:\d{0,3}x?large|metal[a-z0-9-]*))\b")
+
+
+def gpu_in_words(text: str) -> tuple[str | None, Decimal | None]:
+    """Return the GPU that words name, and how many where they say so ("h100x8", "8x H100")."""
+    for match in _GPU_WORD.finditer(text.lower().replace("_", " ")):
+        name, count = match[2].upper(), match[1] or match[3]
+        if find(name) is not None:
+            sized = f"{name} {match[4]}" if match[4] else name
+            return sized if find(sized) else name, Decimal(count) if count else None
+    return None, None
+
+
+def size_in_words(text: str) -> str | None:
+    """Return the AWS instance type that words name; None where none does."""
+    match = _SIZE_WORD.search(text.lower())
+    return match[1] if match else None
 
 
 def size_in_parentheses(description: str) -> str | None:

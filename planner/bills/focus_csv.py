@@ -30,6 +30,7 @@ _HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
 _GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
 _TYPED = re.compile(r"(?:(?P<count>\d{1,3}) ?x )?(?P<gpu>.{2,40})", re.IGNORECASE)
 _WORDS = ("x_UsageType", "SkuMeter", "ChargeDescription")
+_NAMING = ("ChargeDescription", "SkuMeter", "SkuId", "ResourceType", "ResourceName")
 _Row = Mapping[str, str | None]
 
 
@@ -121,6 +122,7 @@ def _line(row: _Row, rates: bills.Rates, basis: str) -> bills.BillLine:
     else:
         kind = usage.kind if category == "Usage" else _APART[category or ""]
     machine = kind == bills.MACHINE
+    typed = _typed(row) if _typed(row)[0] else _in_words(row)
     return bills.BillLine(
         kind=kind,
         usd=_usd(row, basis, rates),
@@ -135,8 +137,8 @@ def _line(row: _Row, rates: bills.Rates, basis: str) -> bills.BillLine:
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=None if _NUMBER.fullmatch(zone) else zone or None,
-        gpu=(_model(row) or _typed(row)[0]) if machine else None,
-        gpus=(_gpus(row) or _typed(row)[1]) if machine else None,
+        gpu=(_model(row) or typed[0]) if machine else None,
+        gpus=(_gpus(row) or typed[1]) if machine else None,
         gpu_hours=_quantity(row, _GPU_HOURS) if machine else None,
         idle=unused or spare or bills.says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
@@ -161,8 +163,11 @@ def _use(row: _Row) -> bills.UsageType:
     description = row.get("ChargeDescription") or ""
     size = _detail(row, "InstanceType") or bills.described_size(description) or _azure_size(row)
     gpu = _typed(row)[0] if size is None else None
-    if size is None and gpu is None and " " not in description and _is_of_hours(row):
-        size = description or None
+    if size is None and gpu is None and _is_of_hours(row):
+        size = bills.size_in_words(_naming_text(row))
+        gpu = bills.gpu_in_words(_naming_text(row))[0] if size is None else None
+        if size is None and " " not in description:
+            size = description or None
     if size is not None or gpu is not None:
         return bills.UsageType(bills.MACHINE, size, purchase)
     kind = bills.kind_of_words(row.get("SkuMeter"), description)
@@ -190,6 +195,15 @@ def _typed(row: _Row) -> tuple[str | None, Decimal | None]:
     if typed is None or not _is_of_hours(row) or find(typed["gpu"]) is None:
         return None, None
     return typed["gpu"], Decimal(typed["count"] or 1)
+
+
+def _naming_text(row: _Row) -> str:
+    return " ".join(row.get(column) or "" for column in _NAMING)
+
+
+def _in_words(row: _Row) -> tuple[str | None, Decimal | None]:
+    """Return GPU and number that the columns that name a machine have, where it is of hours."""
+    return bills.gpu_in_words(_naming_text(row)) if _is_of_hours(row) else (None, None)
 
 
 def _gpus(row: _Row) -> Decimal | None:

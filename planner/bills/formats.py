@@ -9,6 +9,11 @@ from planner.bills.bill import NO_RATES, WORDS, Bill, Rates
 from pricing.errors import InputError
 
 _HEAD = 4096
+_WRITE = (
+    "Export one of these, or write the lines as FOCUS CSV: ProviderName, BilledCost, "
+    "BillingCurrency, ChargeCategory (Usage, Tax, Credit), ChargePeriodStart, ChargePeriodEnd, "
+    "ChargeDescription (8x H100 SXM), ServiceCategory (Compute), ConsumedQuantity, ConsumedUnit."
+)
 _DOCUMENT = r'\s*\{\s*"(invoice_items|billing_history|invoices|data_points)"'
 
 
@@ -75,14 +80,15 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         for table in WORDS["refused"]:
             if all(column in head for column in table["columns"]):
                 title, mend = table["title"], table["mend"]
-                raise InputError(f"{name}: {title}, which names no machine hours; {mend}.")
+                why = table.get("why", "names no machine hours")
+                raise InputError(f"{name}: {title}, which {why}; {mend}.")
         if head.startswith("%PDF"):
             raise InputError(
                 f"{name}: a PDF is not read: download the CSV of the same invoice, on the billing "
                 "page of the provider."
             )
         titles = ", ".join(form.title for form in FORMATS)
-        raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
+        raise InputError(f"{name}: no bill that is known here; known are: {titles}. {_WRITE}")
     bill = matching.read(name, text, rates)
     if not bill.lines:
         raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")

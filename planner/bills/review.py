@@ -10,7 +10,7 @@ from decimal import Decimal
 import msgspec
 
 from planner.bills import leftovers as unused
-from planner.bills.bill import APART, Bill, refuse
+from planner.bills.bill import APART, MACHINE, Bill, BillLine, gpu_in_words, refuse
 from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_usd
 from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.offer import PURCHASES
@@ -206,6 +206,7 @@ def review(
         notes=(
             *(note for bill in bills for note in bill.notes),
             *_unknown_gpus(machines),
+            *_naming_a_gpu(used, charges),
             *_months(charges, zone),
         ),
     )
@@ -229,6 +230,19 @@ def _unknown_gpus(machines: Iterable[ReviewedMachine]) -> Iterator[Message]:
         if machine.gpu is None:
             name = machine.instance_type or machine.provider
             yield Message("invoice.unknown-gpu", machine=name, usd=show(machine.usd))
+
+
+def _naming_a_gpu(used: Iterable[BillLine], charges: Iterable[unused.GpuLine]) -> Iterator[Message]:
+    """Yield which lines of use name a GPU and are of no machine that was read as one with GPUs."""
+    read = {charge.line.source for charge in charges}
+    naming = [
+        f"{line.source} ({line.description}, USD {show(line.usd)})"
+        for line in used
+        if line.kind in (MACHINE, "other") and line.usd > 0 and line.source not in read
+        if gpu_in_words(line.description)[0]
+    ]
+    if naming:
+        yield Message("invoice.names-gpu", lines=listed(naming, _SHOWN))
 
 
 def _machines(charges: Iterable[unused.GpuLine], measured: Measured) -> tuple[ReviewedMachine, ...]:

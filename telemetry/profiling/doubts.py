@@ -310,6 +310,7 @@ def _job_left(readings: Columns, gpu: GpuIdentity) -> str | None:
     if not 1 <= len(gaps) <= _FEW_TIMES:
         return None
     before = (t_s >= t_s[gaps[0][0]] - _RISE_S) & (t_s < t_s[gaps[0][0]])
+    before[gaps[0][0] - 1] = True  # readings may be further apart than it takes to fill the GPU
     last_gib, first_gib = float(used_gib[before].max()), float(used_gib[before][0])
     left_s = sum(float(stood_s[a:b].sum()) for a, b in gaps)
     rose = last_gib >= _RISES * first_gib

@@ -40,7 +40,7 @@ _STAMP = re.compile(
     r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
     r"(?=\S)"
 )
-_LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): GPU is lost")
+_LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): (?:GPU is lost|Unknown Error)")
 _UNIT = re.compile(r"[%A-Za-z\]]$")
 # People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(

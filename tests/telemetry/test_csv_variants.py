@@ -1,6 +1,6 @@
 """The mess of real CSV logs: clocks, units, placeholders, missing columns and broken rows."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -313,10 +313,11 @@ def test_a_clock_that_was_not_set_yet_makes_no_window(tmp_path: Path) -> None:
     assert noted(profile, "not set yet (before 2000) are left out: 3.")
 
 
-def test_a_gpu_that_the_driver_lost_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", ["GPU is lost.  Reboot", "Unknown Error"])
+def test_a_gpu_that_the_driver_lost_is_told(error: str, tmp_path: Path) -> None:
     """What nvidia-smi says between the rows of the others is a fault, not a damaged row."""
     row = "2026/03/06 10:00:0{}.000, {}, 50 %\n"
-    said = "Unable to determine the device handle for GPU 0000:41:00.0: GPU is lost.  Reboot\n"
+    said = f"Unable to determine the device handle for GPU 0000:41:00.0: {error}\n"
     rows = "".join(row.format(s, gpu) for s in range(4) for gpu in (0, 1))
     profile = imported(tmp_path, "timestamp, index, utilization.gpu [%]\n" + rows + said + rows)
     assert [(fault.gpu, fault.code) for fault in profile.health] == [("GPU 0000:41:00.0", "lost")]
@@ -342,3 +343,21 @@ def test_hl_smi_is_refused_by_name(tmp_path: Path) -> None:
     text = "timestamp, index, memory.used [MiB], utilization.aip [%]\n10:00:00, 0, 1 MiB, 70 %\n"
     with pytest.raises(InputError, match="hl-smi"):
         imported(tmp_path, text)
+
+
+@pytest.mark.parametrize("apart_min", [1, 5, 30, 240])
+@pytest.mark.parametrize("left", [0, 3, 5])
+def test_readings_far_apart_are_a_profile(apart_min: int, left: int, tmp_path: Path) -> None:
+    """Blocks under date lines, however far apart, whoever leaves the GPU: eight rows, a profile."""
+    start = datetime(2026, 6, 9, 9, tzinfo=UTC)
+    blocks = []
+    for number in range(30):
+        when = start + timedelta(minutes=apart_min * number)
+        busy = [0 if number % 10 >= 10 - left else 40 + gpu for gpu in range(8)]
+        rows = (f"{one} %, 11019 MiB, {10000 if one else 0} MiB\n" for one in busy)
+        header = "utilization.gpu [%], memory.total [MiB], memory.used [MiB]\n"
+        blocks.append(f"{when:%a %b %e %H:%M:%S} UTC {when:%Y}\n{header}{''.join(rows)}")
+    profile = imported(tmp_path, "".join(blocks))
+    assert len(profile.gpus) == 8
+    assert profile.window is not None
+    assert profile.window.interval_s == apart_min * 60.0

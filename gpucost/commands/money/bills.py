@@ -208,7 +208,8 @@ def _say_totals(document: Review, output: Output) -> None:
     output.say(f"{text}: {parts}")
     if totals.leftover_usd:
         output.say(_("Unused: USD {usd} of it", usd=_amount(totals.leftover_usd)))
-    if not document.machines:
+    named = any(getattr(note, "code", None) == "invoice.names-gpu" for note in document.notes)
+    if not document.machines and not named:
         output.say(_("this bill has no machine with a GPU."))
 
 

@@ -412,7 +412,7 @@ def test_an_effective_cost_of_nothing_is_not_a_missing_one() -> None:
         ("NC40ads", VM, "Standard_NC40ads_H100_v5", None, None),
         ("8x H100 SXM", "", None, "H100 SXM", Decimal(8)),
         ("RTX 4090", "", None, "RTX 4090", Decimal(1)),
-        ("gpu_8x_h100_sxm5", "", "gpu_8x_h100_sxm5", None, None),
+        ("gpu_8x_h100_sxm5", "", "gpu_8x_h100_sxm5", "H100", Decimal(8)),
         ("8x storage nodes", "", None, None, None),
     ],
 )

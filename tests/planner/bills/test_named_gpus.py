@@ -1,0 +1,69 @@
+"""A FOCUS row of hours whose columns name a GPU or a size with GPUs is a GPU machine."""
+
+from datetime import UTC
+from decimal import Decimal
+
+import pytest
+
+from planner.bills.bill import gpu_in_words
+from planner.bills.formats import read_bill
+from planner.bills.review import review
+from pricing.errors import InputError
+from templates.language.translate import translate_text, use_language
+
+_HEADER = (
+    "BilledCost,BillingCurrency,ChargeCategory,ChargePeriodStart,ChargePeriodEnd,ProviderName,"
+    "ServiceCategory,ChargeDescription,SkuMeter,ResourceName,ConsumedQuantity,ConsumedUnit\n"
+)
+_DAY = "2026-10-01T00:00:00Z,2026-10-02T00:00:00Z"
+_ROW = f"240,USD,Usage,{_DAY},CoreWeave,Compute,{{}},24,{{}}\n"
+_SIZES = {("coreweave", "p4d.24xlarge"): ("A100-SXM-40GB", Decimal(8))}
+
+
+@pytest.mark.parametrize(
+    ("naming", "gpu", "gpu_hours"),
+    [
+        ("gpu-h100x2-80gb on demand,,", "H100-SXM-80GB", 48.0),
+        ("A100 80GB on demand,,", "A100-SXM-80GB", None),  # how many it does not say
+        ("on demand hours,L40S,", "L40S", None),
+        ("on demand hours,,train-8x-h100", None, None),
+        ("p4d.24xlarge covered by a plan,,", "A100-SXM-40GB", 192.0),
+        ("m5.2xlarge Linux,,", None, None),
+    ],
+)
+def test_a_name_in_the_columns_makes_a_gpu_machine(
+    naming: str, gpu: str | None, gpu_hours: float | None
+) -> None:
+    """24 h of two GPUs are 48, of eight 192; "8x-h100" in a name of somebody's is no count."""
+    bill = read_bill("b.csv", _HEADER + _ROW.format(naming, "Hours"))
+    machines = review((bill,), _SIZES, zone=UTC).machines
+    if naming.endswith("train-8x-h100"):
+        gpu = "H100-SXM-80GB"
+    assert [(m.gpu, m.gpu_hours) for m in machines] == ([(gpu, gpu_hours)] if gpu else [])
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "these lines name a GPU"), ("zh", "以下各行提到 GPU")]
+)
+def test_what_names_a_gpu_and_is_no_machine_is_listed(language: str, words: str) -> None:
+    """A row of requests to an H100 has no hours: it is named with its line and dollars."""
+    bill = read_bill("b.csv", _HEADER + _ROW.format("H100 requests,,", "Requests"))
+    (note,) = review((bill,), _SIZES, zone=UTC).notes
+    with use_language(language):
+        text = translate_text(note)
+    assert words in text
+    assert "b.csv:2 (H100 requests, USD 240.00)" in text
+
+
+@pytest.mark.parametrize("text", ["m5.2xlarge", "IPv4 address", "Tier 1 storage", "A1 memory"])
+def test_other_words_are_no_gpu(text: str) -> None:
+    """Sizes, versions and tiers have digits, too."""
+    assert gpu_in_words(text) == (None, None)
+
+
+def test_what_is_no_bill_says_what_to_give_instead() -> None:
+    """A pointer of Git LFS is called that; an unknown table is told the columns to write."""
+    with pytest.raises(InputError, match="Git LFS, which stands for a file that was not fetched"):
+        read_bill("b.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:a1\nsize 9\n")
+    with pytest.raises(InputError, match="write the lines as FOCUS CSV: ProviderName"):
+        read_bill("b.csv", "date,podId,gpuType,amount\n2026-10-01,a,NVIDIA H100,33.12\n")
