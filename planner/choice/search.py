@@ -38,7 +38,8 @@ from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.profile.trials import Serving
-from planner.serving.measured_service import RATE_SPREAD, MeasuredService, fuller_batch
+from planner.serving.measured_service import MeasuredService, fuller_batch
+from planner.serving.search import RATE_SPREAD
 from planner.signals.finding import Saved
 from planner.signals.signals import PARTS, idle_pause_s, open_hours
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S

@@ -24,7 +24,7 @@ _FEWEST_REQUESTS = 200  # from which a p99 says something
 _P99 = 99
 _LITTLE = 0.2
 _LATE, _IDLE = 10.0, 0.6
-_STEADY = 0.9  # of what arrives: what ends of it in a run whose queue does not grow
+_OVERLOAD = 1.3  # of saturation: so many arrive that the queue never ends
 _CURVE = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)  # of saturation
 
 
@@ -311,11 +311,9 @@ def _most_answered(copy: Server, traffic: Traffic) -> float:
     Requests that are thrown out for memory are computed twice, which mean values do not see.
     """
     saturated = saturated_rate(copy, traffic)
-    offered = _CURVE[-1] * saturated
-    run = served(copy, traffic, offered)
+    run = served(copy, traffic, _OVERLOAD * saturated)
     lasts_s = run.percentile("tpot", 50) * traffic.output  # the last ones end after the arrivals
-    answered = len(run.request_s) / max(run.span_s - lasts_s, 1e-9)
-    return answered if answered < _STEADY * offered else saturated
+    return min(saturated, len(run.request_s) / max(run.span_s - lasts_s, 1e-9))
 
 
 def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> ServingCurve:

@@ -30,8 +30,6 @@ CHAT_TARGETS = (
 )
 """Limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
 loadgen/mlperf.conf @001712e9), where no target is stated."""
-RATE_SPREAD = 1.33
-"""Factor around what one copy can take that nine of ten published runs keep (as `SPREAD`)."""
 _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
 _IN_LINE = 0.2  # of the time of a request; less waiting is that of prefills, ours

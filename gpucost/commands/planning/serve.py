@@ -371,7 +371,9 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
         say(_token_text("tokens-buy", lang, answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer-tight" if best.tight else "answer"
-    say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    for line in (code,) if code == "answer-tight" else (code, "cost", "load"):
+        if line != "load" or not batch:
+            say(_text(line, lang, best, stopped=best.limit.stopped_by, **usd))
     if why := next((option.tight for option in answer.options if option.tight), None):
         say(_text("tight", lang, why=why))
     if best.odds_fraction is not None:

@@ -1,10 +1,12 @@
 """`gpucost serve`: copies and tokens of language models under a latency target."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -67,6 +69,20 @@ def test_the_cheapest_that_likely_keeps_the_targets_is_recommended(call: Call) -
     assert screen.index(f"Cheaper but risky: {cheapest['offer']['provider']}/") > 0
 
 
+def test_no_copy_is_sure_that_is_nearly_full(call: Call) -> None:
+    """By hand: unmeasured, 69 % is kept in Phi((ln(1 / 0.69) - ln 1.3) / ln 1.25 x 1.645) = 80 %."""
+    answer = planned(call)
+    assert 0 < answer["options"][0]["load_fraction"] <= 0.7
+    for option in answer["options"]:
+        limit = option["limit"]["saturated_rate"]
+        assert option["load_fraction"] == pytest.approx(20 / option["copies"] / limit)
+        room = math.log(1 / option["load_fraction"] / 1.3) / math.log(1.25) * 1.645
+        assert option["odds_fraction"] <= NormalDist().cdf(room) + 0.001
+    screen = " ".join(call(*PLAN).out.split())
+    shown = f"Load of a copy: {answer['options'][0]['load_fraction']:.0%} of what it answers"
+    assert shown in screen
+
+
 def test_copies_are_added_where_their_odds_are_low(call: Call) -> None:
     """Of one model of GPU, more copies of it raise the odds; both answers are listed."""
     options = planned(call, "--gpu", "RTX-6000-Ada", "--rate", "5")["options"]
@@ -86,6 +102,8 @@ def test_the_odds_of_an_answer_are_of_its_own_ranges(call: Call) -> None:
             )
             for metric, target in (("ttft_ms", 500.0), ("tpot_ms", 50.0))
         ]
+        # ... and so is a rate as far under what a full copy answers by the law.
+        room.append((1 / option["load_fraction"] / 1.3, 1.25))
         nineteen_in_twenty = all(has >= factor for has, factor in room)
         assert (option["odds_fraction"] >= 0.95) == nineteen_in_twenty
 
