@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.profile.fields import fraction, integer, number, numbers, record, records, text, texts
+from planner.profile.fields import (
+    flag,
+    fraction,
+    integer,
+    number,
+    numbers,
+    record,
+    records,
+    text,
+    texts,
+)
 from planner.profile.kinds import OUTCOMES
 
 
@@ -204,6 +214,7 @@ class Serving:
     prompt_tokens_per_s: float | None = number("tokens of prompts taken in")
     generated_tokens_per_s: float | None = number("tokens given out")
     failures_per_s: float | None = number("requests that failed")
+    all_at_once: bool | None = flag("whether a benchmark sent every request at the start")
     queue_ms: Latency | None = record(Latency, "how long a request waits for the batch")
     first_token_ms: Latency | None = record(Latency, "from a request to its first token")
     token_ms: Latency | None = record(Latency, "from one token to the next")

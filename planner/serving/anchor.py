@@ -6,6 +6,7 @@ from statistics import fmean
 
 from msgspec import Struct, structs
 
+from planner.serving.load import saturated_rate
 from planner.serving.server import Server
 from planner.serving.simulation import Latencies, simulate
 from planner.serving.traffic import Requests, Traffic, requests
@@ -28,6 +29,8 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         token_s: median from token to token, s.
         means: metrics, ttft or tpot, whose time is a mean instead.
         requests: how many it rests on; None where not known.
+        saturated: whether all came at once: its rate is what a full copy answers, and its first
+            tokens are those of a queue.
     """
 
     traffic: Traffic
@@ -35,6 +38,7 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
     token_s: float
     requests: int | None = None
     means: frozenset[str] = frozenset()
+    saturated: bool = False
 
     def seen_s(self, metric: str, latencies: Latencies) -> float:
         """Return what a simulation has in place of the run's time of a metric."""
@@ -64,6 +68,9 @@ def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, f
     First tokens that come sooner than the scaled prompts could be computed say that computing is as
     fast as the law has it: then the factor is of memory and the engine's own work alone.
     """
+    if run.saturated:
+        factor = saturated_rate(server, run.traffic) / run.traffic.rate
+        return scaled(server, factor), factor
     drawn = requests(run.traffic, run.traffic.rate, len(run.traffic.trace) or _DRAWN, seed)
     for names in (_SCALED, _NOT_COMPUTED):
         copy, factor = _slowed(server, run, drawn, names)

@@ -10,7 +10,7 @@ from planner.profile.model import Profile
 from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
 from planner.serving.load import CopyLimit, Target, copies_for, saturated_rate, served
-from planner.serving.measured_service import MeasuredService, measured_service, overload
+from planner.serving.measured_service import MeasuredService, by_chance, measured_service, overload
 from planner.serving.search import Layout, Question, copy_of, no_room, usd_per_million
 from planner.serving.server import Server, runs_in
 from planner.serving.traffic import Traffic
@@ -182,9 +182,10 @@ def fit_run(
         step_factor=anchored(law, run)[1] if run else 1.0,
         saturated_rate=saturated,
         load_fraction=service.rate / saturated,
-        notes=tuple(notes),
+        notes=(*notes, *([Message("serving.at-once")] if run and run.saturated else ())),
     )
-    problems = [*_problems(profile, fit, law, service, targets)]
+    problems = [] if run and run.saturated else [*_problems(profile, fit, law, service)]
+    problems += _too_few(fit, targets)
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
@@ -211,7 +212,6 @@ def _problems(
     fit: ServingFit,
     law: Server,
     service: MeasuredService,
-    targets: Sequence[Target],
 ) -> Iterable[str]:
     """Yield why a run says nothing of the GPU."""
     latencies = served(law, service.question.traffic, fit.rate, 400)
@@ -219,29 +219,20 @@ def _problems(
     late = first_ms > _LATE * 1000.0 * latencies.percentile("ttft", 50.0)
     calm = fit.rate < saturated_rate(law, service.question.traffic) / 2.0
     if late and calm and (profile.busy_fraction or 0.0) < _IDLE:
-        yield (
-            f"its first tokens take {first_ms:,.0f} ms at half of what the GPU takes, or "
-            "less: the API server or the client is the limit. More CPU or --api-server-count "
-            "helps, more GPUs do not."
-        )
+        yield Message("serving.api-limit", ms=first_ms)
     elif fit.load_fraction > _HIGHEST_LOAD:
-        yield (
-            f"{fit.rate:.3g} requests a second are {fit.load_fraction:.0%} of saturation, where "
-            "TTFT is that of a queue. Measure at 85 % or less."
-        )
-    running = fit.requests_running
-    if running and abs(fit.expected_running / running - 1.0) > max(_LITTLE, 1.0 / running):
-        yield (
-            f"{running:.3g} requests were running, but rate times duration is "
-            f"{fit.expected_running:.3g} (Little's law): the figures are not of one window, or not "
-            "of one copy."
-        )
+        yield Message("serving.near-saturation", rate=fit.rate, load=fit.load_fraction)
+    running, expected = fit.requests_running, fit.expected_running
+    off = abs(expected / running - 1.0) if running else 0.0
+    if running and off > _LITTLE and not by_chance(running, expected):
+        yield Message("serving.other-window", running=running, expected=expected)
 
-    if fit.requests and fit.requests < _FEWEST_REQUESTS and any(t.percent >= _P99 for t in targets):
-        yield (
-            f"a p99 of {fit.requests} requests is noise: measure at least {_FEWEST_REQUESTS}, or "
-            "give a target of the p95."
-        )
+
+def _too_few(fit: ServingFit, targets: Sequence[Target]) -> Iterable[str]:
+    """Yield that so few requests have no p99, where one is asked for."""
+    few = (fit.requests or _FEWEST_REQUESTS) < _FEWEST_REQUESTS
+    if few and any(target.percent >= _P99 for target in targets):
+        yield Message("serving.noise", n=fit.requests or 0, least=_FEWEST_REQUESTS)
 
 
 def copies_answer(  # noqa: PLR0913 - what is asked of a service
@@ -276,6 +267,8 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
         rate, needed = rate or copy_rate * copies, int(full + 1e-9) + 1 + spare
     else:
         service, fit = fit_run(profile, targets)
+        if problems := [*_too_few(fit, service.question.targets)]:
+            raise InputError(f"{profile.job.name}: {problem}" for problem in problems)
         targets, rate = service.question.targets, rate or service.rate * copies
         limit = _limit(service, profile.job.name)
         stopped_by, copy_rate = limit.stopped_by, limit.rate

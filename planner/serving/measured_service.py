@@ -32,6 +32,7 @@ CHAT_TARGETS = (
 loadgen/mlperf.conf @001712e9), where no target is stated."""
 _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
+_SIGMAS = 2.0  # of a count: as far as an instant reading strays in 19 of 20
 _IN_LINE = 0.2  # of the time of a request; less waiting is that of prefills, ours
 _COUNT = 400
 _FULL = 0.9  # of the cache, in a batch that is full
@@ -116,8 +117,8 @@ def measured_service(
     today = served(copy, traffic, rate, _COUNT)
     percent, latency_ms = _worst(job.latency_ms)
     ratio = None if latency_ms is None else latency_ms / today.percentile("e2e", percent)
-    if override:
-        targets = override
+    if override or serving.all_at_once:
+        targets = override or CHAT_TARGETS
     elif job.latency_slo_ms is None:
         targets = _default_targets(serving, today, notes)
     elif ratio is None and _is_of_first_token(job.latency_slo_ms, serving, today):
@@ -134,7 +135,7 @@ def measured_service(
         rate=rate,
         percent=percent,
         measured_over_simulated=ratio,
-        unbroken=_unbroken(profile, serving, targets),
+        unbroken=None if serving.all_at_once else _unbroken(profile, serving, targets),
     )
 
 
@@ -167,6 +168,11 @@ def fuller_batch(profile: Profile, gpu: str | None = None) -> float | None:
         copy.step_s(batch, context * batch, batch * read / generated) for batch in (running, fuller)
     )
     return fuller / running * few_s / many_s
+
+
+def by_chance(running: float, expected: float) -> bool:
+    """Return whether requests seen running may be an instant of so many in the mean (Poisson)."""
+    return abs(running - expected) <= _SIGMAS * math.sqrt(max(expected, 1.0))
 
 
 def overload(profile: Profile) -> str | None:
@@ -233,9 +239,10 @@ def _question(
     requests = round(traffic.rate * window_s) if window_s else None
     run = token_s and MeasuredRun(
         traffic=traffic,
-        first_token_s=_seconds(serving.first_token_ms),
+        first_token_s=None if serving.all_at_once else _seconds(serving.first_token_ms),
         token_s=token_s,
         requests=requests,
+        saturated=bool(serving.all_at_once),
         means=frozenset(metric for metric, latency in times.items() if _is_mean(latency)),
     )
     return Question(
@@ -294,9 +301,10 @@ def _traffic(
             )
     elif rate and serving.requests_running and token_s:
         expected = rate * (output * token_s + (_seconds(serving.first_token_ms) or 0.0))
-        if abs(expected / serving.requests_running - 1.0) > _LITTLE:
-            running = serving.requests_running
-            notes.append(Message("serving.against-law", running=running, expected=expected))
+        running = serving.requests_running
+        if abs(expected / running - 1.0) > _LITTLE:
+            code = "gauge" if by_chance(running, expected) else "against-law"
+            notes.append(Message(f"serving.{code}", running=running, expected=expected))
     prompt = _CHAT.prompt
     if rate and serving.prompt_tokens_per_s:
         prompt = serving.prompt_tokens_per_s / rate

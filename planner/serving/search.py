@@ -578,7 +578,8 @@ def _weak(
     question: Question, offer: Offer, layout: Layout, limit: CopyLimit, copy_rate: float
 ) -> Iterable[str]:
     gpu = find(layout.gpu)
-    if question.measured is None and any(t.metric == "ttft" for t in question.targets):
+    unmeasured = question.measured is None or question.measured.saturated
+    if unmeasured and any(t.metric == "ttft" for t in question.targets):
         yield Message("serving.weak-ttft")
     if offer.is_community:
         yield Message("serving.weak-community")

@@ -341,11 +341,20 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
         return None
     length, done = _figure(item, "duration") or 0.0, rate if tokens is None else tokens
     strategy = mapping_of(mapping_of(item.get("config")).get("strategy"))
+    model = mapping_of(item.get("worker")).get("backend_model")
+    prompt, answer = (
+        _figure(figures(f"{side}_token_count"), "mean") for side in ("prompt", "output")
+    )
+    if rate is not None and answer is not None:
+        tokens = rate * answer  # of requests that ended; the figure a second is of the whole run
     load = " ".join(str(value) for value in strategy.values()) or "not told"
     return Served(
         kind=JobKind.INFERENCE_ONLINE,
         serving=Serving(
+            model=model if isinstance(model, str) else None,
+            prompt_tokens_per_s=None if None in (rate, prompt) else (rate or 0.0) * (prompt or 0.0),
             generated_tokens_per_s=tokens,
+            all_at_once=strategy.get("type_") == "throughput" or None,
             first_token_ms=latency("time_to_first_token_ms"),
             token_ms=latency("inter_token_latency_ms"),
         ),
@@ -411,7 +420,8 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
     generated = _figure(result, "total_output_tokens")
     rate, at_a_time = result.get("request_rate"), _figure(result, "max_concurrency")
     model = result.get("model_id")
-    load = f"{rate} requests a second" if rate not in (None, "inf") else "all requests at once"
+    unpaced = rate in (None, "inf")
+    load = "all requests at once" if unpaced else f"{rate} requests a second"
     load += "" if at_a_time is None else f", at most {at_a_time:g} at a time"
     failed = _figure(result, "failed")
     return Served(
@@ -422,6 +432,7 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
             prompt_tokens_per_s=_rate(_figure(result, "total_input_tokens"), length),
             generated_tokens_per_s=_rate(generated, length),
             failures_per_s=_rate(failed, length),
+            all_at_once=(unpaced and at_a_time is None) or None,
             first_token_ms=_latency_of(result, form="{}_ttft_ms")
             or _measured(_numbers(result.get("ttfts"))),
             token_ms=_latency_of(result, form="{}_tpot_ms")

@@ -183,8 +183,7 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if typed["features"] and not measured:
         features = ", ".join(typed["features"])
         raise InputError(Message("serving.not-modelled", features=features))
-    on = typed | {"gpu": typed["measured_on"]}
-    run = _anchor(_measured(measured, on), targets) if measured else None
+    _check_shown(typed["features"], measured)
     batch = typed["requests"]
     if typed["deadline"] and not batch:
         raise InputError("--deadline is of a batch: add --requests N.")
@@ -193,6 +192,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if not (targets or batch):
         targets = CHAT_TARGETS
         output.say(Message("serving.chat-assumed").translate_to(lang))
+    on = typed | {"gpu": typed["measured_on"]}
+    run = _anchor(_measured(measured, on), targets) if measured else None
     rate = batch / float(typed["deadline"] or _YEAR_S) if batch else typed["rate"]
     question = Question(
         model=_model(typed) if run is None or typed["model"] else run.model,
@@ -214,6 +215,24 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if not typed["providers"]:
         output.say(Message("serving.no-community").translate_to(lang))
     print_answer(answer, output, lang)
+
+
+_SIGNS = {  # of a feature, in what a server or a benchmark of it writes
+    "lora": r"lora",
+    "speculative-decoding": r"spec_decode|accept_length\W+\d",
+    "expert-parallel": r"expert.parallel|ep_size",
+    "disaggregated": r"disagg|kv_transfer",
+}
+
+
+def _check_shown(features: Sequence[str], measured: Sequence[str]) -> None:
+    """Refuse a run of which no file shows the features that it shall stand for."""
+    texts = [Path(name).read_text("utf-8", "replace") for name in measured if Path(name).is_file()]
+    for feature in features if texts else ():
+        if not any(re.search(_SIGNS[feature], text, re.IGNORECASE) for text in texts):
+            raise InputError(
+                Message("serving.not-shown", feature=feature, files=", ".join(measured))
+            )
 
 
 def _anchor(profile: Profile, targets: tuple[Target, ...]) -> Question:

@@ -70,7 +70,7 @@ def test_the_cheapest_that_likely_keeps_the_targets_is_recommended(call: Call) -
 
 
 def test_no_copy_is_sure_that_is_nearly_full(call: Call) -> None:
-    """By hand: unmeasured, 69 % is kept in Phi((ln(1 / 0.69) - ln 1.3) / ln 1.25 x 1.645) = 80 %."""
+    """By hand: unmeasured, 69 % is kept in Phi(1.645 x ln(1 / 0.69 / 1.3) / ln 1.25) = 80 %."""
     answer = planned(call)
     assert 0 < answer["options"][0]["load_fraction"] <= 0.7
     for option in answer["options"]:
@@ -595,11 +595,87 @@ def test_a_run_near_saturation_is_not_an_anchor(call: Call, write: Write) -> Non
     refused(call("serve", "fit", name), "of saturation", "85 % or less")
 
 
+AT_ONCE = {  # gpt-oss-120b on one H100 as GPUStack's lab published it, 2026-08-21
+    "backend": "openai-chat", "model_id": "openai/gpt-oss-120b", "request_rate": "inf",
+    "max_concurrency": None, "request_throughput": 14.84, "duration": 67.40, "completed": 1000,
+    "total_input_tokens": 215_312, "total_output_tokens": 195_544, "median_ttft_ms": 25_973.43,
+    "p99_ttft_ms": 54_033.43, "mean_tpot_ms": 54.10, "median_tpot_ms": 47.57, "p99_tpot_ms": 193.3,
+}  # fmt: skip
+
+
+def test_a_benchmark_of_all_requests_at_once_is_a_full_copy(call: Call, write: Write) -> None:
+    """1,000 requests in 67.4 s: a copy takes 14.8 a second; 10 are two thirds of one H100."""
+    name = write("bench.json", AT_ONCE)
+    ran = call("serve", "fit", name, "--gpu", "H100-SXM-80GB", "-f", "json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["saturated_rate"] == pytest.approx(1000 / 67.4, rel=0.001)
+    assert (told["load_fraction"], told["ttft_p50_ms"]) == (pytest.approx(1.0), None)
+    assert "sent at once" in told["notes"][-1]
+    on = ("--measured", name, "--measured-on", "H100-SXM-80GB", "--gpu", "H100-SXM-80GB")
+    sizes = ("--prompt", "215", "--answer", "196", "--shape", "sharegpt", "--ttft-p99", "2s")
+    asked = ("serve", "plan", "--model", "gpt-oss-120b", "--rate", "10", *sizes, *on, *DAY)
+    plan = json.loads(call(*asked, "--tpot-p99", "200ms", "-f", "json").out)
+    single = next(o for o in plan["options"] if o["layout"]["tensor_parallel"] == 1)
+    assert single["load_fraction"] == pytest.approx(10 / (1000 / 67.4) / single["copies"], rel=0.01)
+    assert single["limit"]["saturated_rate"] == pytest.approx(1000 / 67.4, rel=0.01)
+
+
+def test_an_instant_that_chance_explains_is_a_note(call: Call, write: Write) -> None:
+    """5 running where 2.4 are the mean: within 2 x sqrt(2.4); 6 are not."""
+    near = write("near.json", profile(SERVING | {"requests_running": 5}))
+    ran = call("serve", "fit", near, "-f", "json")
+    assert ran.code == 0, ran.err
+    assert any("an instant may differ" in note for note in json.loads(ran.out)["notes"])
+    far = write("far.json", profile(SERVING | {"requests_running": 6}))
+    refused(call("serve", "fit", far), "6 requests were running", "Little's law")
+
+
+def test_a_run_that_shows_no_lora_stands_for_none(call: Call, write: Write) -> None:
+    """A benchmark without a word of LoRA is refused; one that names its adapters is read."""
+    arguments = ("serve", "plan", *LLAMA, "--rate", "2", "--with", "lora", *DAY, "--measured")
+    on = ("--measured-on", "H100-SXM-80GB")
+    refused(call(*arguments, write("plain.json", profile()), *on), "shows no sign of it")
+    named = profile(name="chat-lora-adapters")
+    assert call(*arguments, write("lora.json", named), *on).code == 0
+
+
+def test_a_guidellm_result_names_its_model_and_counts_its_tokens(call: Call, write: Write) -> None:
+    """Two requests a second of 512 + 256 tokens."""
+
+    def mean(value: float) -> dict[str, Any]:
+        return {"successful": {"mean": value, "median": value, "percentiles": {"p50": value}}}
+
+    metrics = {
+        "requests_per_second": mean(2.0),
+        "request_latency": mean(2.2),
+        "prompt_token_count": mean(512),
+        "output_token_count": mean(256),
+        "time_to_first_token_ms": mean(35.0),
+        "inter_token_latency_ms": mean(8.5),
+        "output_tokens_per_second": mean(500.0),
+    }
+    load = {
+        "type_": "generative_benchmark",
+        "config": {"strategy": {"type_": "constant", "rate": 2}},
+        "duration": 300.0,
+        "metrics": metrics,
+        "worker": {"backend_model": "meta-llama/Llama-3.1-8B-Instruct"},
+    }
+    name = write("guidellm.json", {"benchmarks": [load]})
+    told = json.loads(call("serve", "fit", name, "--gpu", "H100-SXM-80GB", "-f", "json").out)
+    assert told["model"] == "meta-llama/Meta-Llama-3.1-8B"
+    assert (told["rate"], told["prompt_tokens"], told["output_tokens"]) == (2, 512, 256)
+
+
 def test_a_p99_of_few_requests_is_refused(call: Call, write: Write) -> None:
     """100 requests have no p99."""
     few = profile() | {"window": {"duration_s": 100}}
     name = write("profile.json", few)
-    refused(call("serve", "copies", name, "--copies", "8", *TARGETS), "100 requests is noise")
+    for targets in (TARGETS, ()):  # stated or assumed: both are of the p99
+        refused(call("serve", "copies", name, "--copies", "8", *targets), "100 requests is noise")
+        on = ("--measured", name, "--measured-on", "H100-SXM-80GB")
+        refused(call("serve", "plan", "--rate", "2", *on, *targets, *DAY), "100 requests is noise")
     ran = call("serve", "copies", name, "--copies", "8", "--ttft-p95", "500ms", "-f", "json")
     assert ran.code == 0, ran.err
 
