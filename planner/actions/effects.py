@@ -17,7 +17,7 @@ from planner.models.input_pipeline import (
     loader_power,
 )
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s
-from planner.serving.measured_service import RATE_SPREAD
+from planner.serving.search import RATE_SPREAD
 from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,
