@@ -487,11 +487,9 @@ def _check_gpus(group: Sequence[Resident]) -> None:
     devices = frozenset[str]().union(*(devices_of(job.profile) for job in group))
     count = max(len({gpu.index for gpu in readings} - {None}), len(devices))
     if offer.gpu_count >= 1 and count > offer.gpu_count:
-        raise InputError(
-            f"{', '.join(sorted(job.name for job in group))}: the recording shows {count} GPUs on "
-            f"one host, but {offer.place} has {offer.gpu_count:g}: another machine was measured. "
-            f"Name it with --machine, or leave --machine out."
-        )
+        jobs, where = ", ".join(sorted(job.name for job in group)), offer.place
+        counts = {"gpus": float(offer.gpu_count), "count": count}
+        raise InputError(Message("machine.more-gpus", jobs=jobs, place=where, **counts))
 
 
 def _part(

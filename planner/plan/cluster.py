@@ -179,11 +179,8 @@ def _with_bills(plan: PlanDraft, cluster: Cluster, catalog: Catalog, *, leaves: 
     for job in plan.jobs:
         base = job.baseline
         if base.offer and not base.assumed and base.offer.provider != cluster.provider:
-            raise InputError(
-                f"{job.name}: runs on {base.offer.place}, which is not a node of a "
-                f"{cluster.kind.upper()} cluster: leave out --cluster, or name its node with "
-                "--machine."
-            )
+            on = {"place": base.offer.place, "kind": cluster.kind.upper()}
+            raise InputError(Message("cluster.no-node", job=job.name, **on))
     jobs, target = plan.recommended, cluster
     if leaves:
         target = Cluster(kind="doks", gpu_nodes=cluster.gpu_nodes, cpu_nodes=cluster.cpu_nodes)

@@ -164,10 +164,7 @@ def model_named(name: str) -> LanguageModel:
     short = {_plain(full_name): full_name for full_name in table}
     near = near or [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]
     hint = f" Near: {', '.join(near)}." if near else ""
-    raise InputError(
-        f"no shape of a model {name!r} is known: give the path of its config.json as --model, or "
-        f"--params 8e9 --layers 32 --kv-heads 8 --head-dim 128.{hint}"
-    )
+    raise InputError(Message("serving.unknown-model", name=repr(name), hint=hint))
 
 
 def _read(path: Path) -> Mapping[str, object]:

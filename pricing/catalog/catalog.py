@@ -15,6 +15,7 @@ from msgspec import structs
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer, bundled_offers
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
+from pricing.message import Message
 
 
 @lru_cache(maxsize=4)
@@ -335,10 +336,8 @@ def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
     if len({offer.usd_per_hour for offer in offers}) == 1:
         return structs.replace(offers[0], region=EVERYWHERE)
     regions = [offer.region for offer in offers]
-    raise InputError(
-        f"{name} has another price in each region; say which: "
-        f"{name}/{regions[0]}. Regions: {', '.join(regions)}."
-    )
+    regions_named = {"first": regions[0], "regions": ", ".join(regions)}
+    raise InputError(Message("price.which-region", name=name, **regions_named))
 
 
 _LISTED = 25  # more names than these are not printed

@@ -263,11 +263,7 @@ def parse_place(text: str) -> tuple[str, str, str | None]:
     """
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(parts):
-        raise InputError(
-            f"{text!r} is not an offer: write PROVIDER/TYPE or PROVIDER/TYPE/REGION, such as "
-            "digitalocean/gpu-h100x1-80gb; `gpucost prices` lists them. Of a machine of your own "
-            "give the --price alone."
-        )
+        raise InputError(Message("price.no-offer", text=repr(text)))
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004
 
 

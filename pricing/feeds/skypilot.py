@@ -19,6 +19,7 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.feeds.feeds import FEEDS, rows_of, undated
 from pricing.hardware import find, has_memory
+from pricing.message import Message
 from pricing.money import plain, usd
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
 from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading, Question, read_parts
@@ -37,10 +38,7 @@ def read(request: FeedRequest) -> FeedReading:
     """Return one reading a cloud, by name."""
     files = [path for path in request.answers.files if path.name == "vms.csv"]
     if request.answers.files and not files:
-        raise InputError(
-            "no catalog of SkyPilot; it has CLOUD/vms.csv files, such as "
-            "~/.sky/catalogs/v8/aws/vms.csv, and its folder is ~/.sky/catalogs/v8."
-        )
+        raise InputError(Message("price.no-skypilot"))
     tables = {path.parent.name: path for path in files} or dict.fromkeys(FEEDS["skypilot"].parts)
     return read_parts(
         (str(path or f"SkyPilot {cloud}"), _reader_of(cloud, path, request))

@@ -46,10 +46,7 @@ def check_address(text: str) -> str:
     match = _NAMED.fullmatch(text)
     if match is None or not 1 <= int(match["port"] or 1) <= _LAST_PORT:
         hint = _IPV6 if "[" in text or text.count(":") > 1 else ""
-        raise InputError(
-            f"{text!r} names no machine; write USER@HOST or USER@HOST:PORT (1 to {_LAST_PORT}): "
-            f"letters, digits, dots and dashes, none of them first a dash.{hint}"
-        )
+        raise InputError(Message("access.no-host", text=repr(text), last=_LAST_PORT, hint=hint))
     return text
 
 

@@ -48,10 +48,7 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     """
     tables = [table for table in rows.tables.values() if table.rows]
     if not tables:
-        raise InputError(
-            f"{builder.name}: a header and no row under it, so nothing was measured. "
-            "Let nvidia-smi run with `-l 1` while the job runs."
-        )
+        raise InputError(Message("read.header-alone", file=builder.name))
     builder.dropped += rows.dropped
     builder.health += [Health(gpu=f"GPU {address}", code="lost") for address in sorted(rows.lost)]
     sheets = [_sheet(table, rows.delimiter, builder) for table in tables]
@@ -77,11 +74,8 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     mig = "mig" in sheet and bool((sheet["mig"] == "Enabled").any())
     recording = table_recording(builder, sheet, keys, times, hints, mig=mig)
     if recording.rows_used < _LEAST_USED * len(sheet):
-        raise InputError(
-            f"{builder.name}: only {recording.rows_used:,} of {len(sheet):,} rows below it "
-            "could be read, so this is not a log of GPU readings, or a damaged one. Give another, "
-            "or name its columns with --map COLUMN=SLOT."
-        )
+        count = {"used": recording.rows_used, "rows": len(sheet)}
+        raise InputError(Message("read.few-rows", file=builder.name, **count))
     return recording
 
 

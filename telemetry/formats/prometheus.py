@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from pricing.listing import listed
+from pricing.message import Message
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import LABEL
 from telemetry.readers.hints import Hints
@@ -63,17 +64,11 @@ def series_of(
         raise InputError(f"{where}: its times and values are not as many. Export it again.")
     if answer.get("status") != "success":
         reason = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
-        raise InputError(
-            f"{where}: Prometheus answered with an error ({reason[:200]}), not with data. "
-            "Correct the query and save its answer again."
-        )
+        raise InputError(Message("read.prometheus-error", file=where, reason=reason[:200]))
     body = mapping_of(answer.get("data"))
     kind, result = body.get("resultType"), body.get("result")
     if not isinstance(kind, str) or kind not in _POINTS or not isinstance(result, list):
-        raise InputError(
-            f"{where}: resultType is {kind!r}, which holds no series. Use /api/v1/query_range (a "
-            "matrix), or /api/v1/query of a GPU metric (a vector)."
-        )
+        raise InputError(Message("read.no-series", file=where, kind=repr(kind)))
     points = _POINTS[kind]
     return [member for item in result for member in _series(mapping_of(item), points, builder)]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers import series
 from telemetry.readers.column_names import key_of, metrics
 from telemetry.readers.hints import Hints
@@ -53,11 +54,7 @@ def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
             _take_point(mapping_of(item), ("key", "timestamp", "value"), points, builder)
     gpus = {key: match for key in sorted(points) if (match := _MLFLOW_GPU.fullmatch(key))}
     if not gpus:
-        raise InputError(
-            f"{builder.name}: no system metric of a GPU among its metrics ({_shown(points)}). Run "
-            "with mlflow.enable_system_metrics_logging(); ask for "
-            "system/gpu_0_utilization_percentage."
-        )
+        raise InputError(Message("read.mlflow", file=builder.name, names=_shown(points)))
     builder.notes.append(
         "MLflow logs every GPU of the machine, also those that the run does not use."
     )
@@ -154,10 +151,7 @@ def read_clearml(builder: RecordingBuilder, hints: Hints) -> Recording:
             if member is not None and not _is_always_full(member, builder):
                 members.append(member)
     if not members:
-        raise InputError(
-            f"{builder.name}: no readings of {_CLEARML_TITLE} among its scalars, so no GPU was "
-            "measured. Write Task.get_reported_scalars(x_axis='timestamp') as JSON."
-        )
+        raise InputError(Message("read.clearml", file=builder.name, title=_CLEARML_TITLE))
     dated = all(member.t_s.min() > _EPOCH_MS / _MS_A_S for member in members)
     return series.recording(builder, members, hints, absolute=dated)
 
@@ -229,10 +223,7 @@ def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:
             builder.leave_out("damaged event")
     builder.leave_out("point of a metric that is not used", skipped.total())
     if not points:
-        raise InputError(
-            f"{builder.name}: no reading of a GPU among its scalars ({_shown(skipped)}). Log them "
-            "with Lightning's DeviceStatsMonitor, or name a scalar with --map TAG=slot."
-        )
+        raise InputError(Message("read.tensorboard", file=builder.name, names=_shown(skipped)))
     return series.recording(builder, points.series(), hints)
 
 

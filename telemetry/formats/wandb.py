@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.stored_runs import settings_of
 from telemetry.profiling.merge import per_second
 from telemetry.readers import clock
@@ -67,10 +68,7 @@ def _events(builder: RecordingBuilder, rows: list[dict[str, object]]) -> Recordi
     samples, gpus = _gpus(wide, t_s, builder)
     host = _host(wide, t_s)
     if not gpus and host is None:
-        raise InputError(
-            f"{builder.name}: no W&B system metric in it (keys like system.gpu.0.gpu). Export "
-            "run.history(stream='events'), not the run's own metrics."
-        )
+        raise InputError(Message("read.wandb", file=builder.name))
     _count_unused(wide, t_s, builder)
     steps = wide.get("_step", np.empty(0))
     done = float(np.nanmax(steps) - np.nanmin(steps)) if np.isfinite(steps).any() else 0.0

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, Self
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 HEAD_BYTES = 65_536
 # A week of 8 GPUs at one row a second is about 0.5 GB of text; more belongs into several files.
@@ -169,19 +170,13 @@ class Stream:
                 source = io.BufferedReader(gzip.GzipFile(fileobj=source, mode="rb"), _CHUNK)
             else:
                 return source
-        raise InputError(
-            f"{self.name}: packed more than {MOST_LAYERS - 1} times, which no tool does. "
-            "Unpack it and give the telemetry file itself."
-        )
+        raise InputError(Message("read.packed-often", file=self.name, n=MOST_LAYERS - 1))
 
     def _of_zstandard(self, source: io.BufferedReader) -> io.BufferedReader:
         try:
             library = importlib.import_module("zstandard")
         except ImportError:
-            raise InputError(
-                f"{self.name}: packed with Zstandard. Install the package that unpacks it: "
-                "pip install zstandard, or unpack it with `zstd -d`."
-            ) from None
+            raise InputError(Message("read.zstandard", file=self.name)) from None
         # The library ends quietly where the last frame is cut: what follows is not known.
         self._damaged[library.ZstdError] = (
             "the Zstandard data is damaged or cut off, so nothing in it can be trusted. Copy the "
@@ -206,17 +201,11 @@ class Stream:
             read = len(self._read)
             self._hold_ratio(read)
             if read > MOST_BYTES:
-                raise InputError(
-                    f"{self.name}: holds over {MOST_BYTES >> 20} MiB, more than is read at once. "
-                    "Give a part of it, with the header line on top, or sample less often."
-                )
+                raise InputError(Message("read.too-large", file=self.name, mib=MOST_BYTES >> 20))
 
     def _hold_ratio(self, read: int) -> None:
         if read > RATIO_FROM_BYTES and read > MOST_RATIO * max(1, self._given.count):
-            raise InputError(
-                f"{self.name}: unpacks to more than {MOST_RATIO} times its size, which no log "
-                "does. Give the telemetry file itself, unpacked."
-            )
+            raise InputError(Message("read.unpacks-huge", file=self.name, n=MOST_RATIO))
 
 
 def hash_of(path: str) -> str:
