@@ -420,8 +420,7 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
     generated = _figure(result, "total_output_tokens")
     rate, at_a_time = result.get("request_rate"), _figure(result, "max_concurrency")
     model = result.get("model_id")
-    unpaced = rate in (None, "inf")
-    load = "all requests at once" if unpaced else f"{rate} requests a second"
+    load = f"{rate} requests a second" if rate not in (None, "inf") else "all requests at once"
     load += "" if at_a_time is None else f", at most {at_a_time:g} at a time"
     failed = _figure(result, "failed")
     return Served(
@@ -432,7 +431,7 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
             prompt_tokens_per_s=_rate(_figure(result, "total_input_tokens"), length),
             generated_tokens_per_s=_rate(generated, length),
             failures_per_s=_rate(failed, length),
-            all_at_once=(unpaced and at_a_time is None) or None,
+            all_at_once=(str(rate) == "inf" and at_a_time is None) or None,
             first_token_ms=_latency_of(result, form="{}_ttft_ms")
             or _measured(_numbers(result.get("ttfts"))),
             token_ms=_latency_of(result, form="{}_tpot_ms")
