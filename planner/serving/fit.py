@@ -186,9 +186,14 @@ def fit_run(
     )
     problems = [] if run and run.saturated else [*_problems(profile, fit, law, service)]
     problems += _too_few(fit, targets)
-    if problems:
-        raise InputError(f"{job.name}: {problem}" for problem in problems)
+    _refuse(profile, problems)
     return service, fit
+
+
+def _refuse(profile: Profile, problems: Iterable[str]) -> None:
+    """Refuse a run for all its problems at once."""
+    if named := [f"{profile.job.name}: {problem}" for problem in problems]:
+        raise InputError(named)
 
 
 def _times_ms(run: MeasuredRun) -> dict[tuple[str, bool], float]:
@@ -267,8 +272,7 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
         rate, needed = rate or copy_rate * copies, int(full + 1e-9) + 1 + spare
     else:
         service, fit = fit_run(profile, targets)
-        if problems := [*_too_few(fit, service.question.targets)]:
-            raise InputError(f"{profile.job.name}: {problem}" for problem in problems)
+        _refuse(profile, _too_few(fit, service.question.targets))
         targets, rate = service.question.targets, rate or service.rate * copies
         limit = _limit(service, profile.job.name)
         stopped_by, copy_rate = limit.stopped_by, limit.rate
