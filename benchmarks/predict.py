@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpucost.api import load_profile
-from planner.diagnosis.diagnose import diagnose
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from pricing.catalog.offer import bundled_offers
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str]) -> None:
     """Measure and print the least and the middle time of a whole pass."""
     runs = int(arguments[0]) if arguments else RUNS
     profile = load_profile(EXAMPLE)
-    parts = split_time(diagnose(profile))
+    parts = split_time(profile)
     names = sorted({offer.gpu for offer in bundled_offers() if offer.current})
     known = [gpus()[name] for name in names if name in gpus()]
     sold = [gpu for gpu in known if gpu.memory_bandwidth_gb_s]

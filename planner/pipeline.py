@@ -389,7 +389,7 @@ def assess(  # noqa: PLR0913 - what a job is planned from
             baseline=baseline,
             work=work,
             findings=findings,
-            parts=split_time(findings if working is profile else diagnose(working)),
+            parts=split_time(working, findings if working is profile else None),
             signals=signals,
             fixes=fixes(findings, signals),
             idle_share=reclaimable(findings, profile),

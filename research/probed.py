@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.diagnosis.diagnose import diagnose
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
@@ -57,12 +56,12 @@ class Probed:
     def blind(self) -> Estimate:
         """The same without the probe."""
         job, _, target = self.asked
-        return Predictions(profile=job, parts=split_time(diagnose(job))).speed(target)
+        return Predictions(profile=job, parts=split_time(job)).speed(target)
 
     def predict(self) -> Estimate:
         """Return the speed predicted by the coefficients of the moment."""
         job, probe, target = self.asked
-        parts = split_time(diagnose(job))
+        parts = split_time(job)
         return Predictions(profile=job, parts=parts, probes=(probe,)).speed(target)
 
 

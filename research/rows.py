@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from planner.diagnosis.diagnose import diagnose
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import WorkClass
@@ -69,7 +68,7 @@ def answers(some: Iterable[Case], **tables: Mapping[str, Any]) -> list[Predicted
 @cache
 def _parts(job: Job, hardware: Hardware, work: Work) -> Split:
     """Return where the time of a case goes, of which its profile tells nothing."""
-    return split_time(diagnose(Profile(job=job, hardware=hardware, work=work)))
+    return split_time(Profile(job=job, hardware=hardware, work=work))
 
 
 def row(measured: str, left_out: str, found: Sequence[Predicted], *, groups: int) -> Row:

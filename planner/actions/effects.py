@@ -261,10 +261,6 @@ def _compiled(signals: Signals) -> Range | None:
     return _COMPILED_TRAINING[signals["job.precision"] in ("fp32", "tf32", None)]
 
 
-def _channels_last(signals: Signals) -> Range | None:
-    return _CHANNELS_LAST_SERVING if signals["job.kind"] in SERVES else None
-
-
 def _quantized(signals: Signals) -> Range | None:
     batch = number(signals, "job.batch_per_gpu")
     if batch is not None and batch <= _FEW_STREAMS:
@@ -305,7 +301,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "larger-batch": _batch,
     "gradient-accumulation": _accumulate,
     "compile": _compiled,
-    "channels-last": _channels_last,
+    "channels-last": lambda s: _CHANNELS_LAST_SERVING if s["job.kind"] in SERVES else None,
     "dynamic-batching": _requests,
     "more-requests": _fuller,
     "quantization": _quantized,

@@ -100,10 +100,6 @@ def _half(signals: Signals, _: PlannedRun) -> Settings:
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
 
 
-def _interval(_: Signals, run: PlannedRun) -> Settings:
-    return {"interval_s": round(run.needs.checkpoint_every_s)}
-
-
 def _processes(_: Signals, run: PlannedRun) -> Settings:
     return {"nproc_per_node": run.processes, "max_restarts": run.needs.max_restarts}
 
@@ -119,7 +115,7 @@ _LAWS: dict[str, Callable[[Signals, PlannedRun], Settings]] = {
     "dataloader-workers": _workers,
     "mixed-precision": _half,
     "larger-batch": _batch,
-    "checkpoint-interval": _interval,
+    "checkpoint-interval": lambda _, run: {"interval_s": round(run.needs.checkpoint_every_s)},
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,
 }

@@ -10,7 +10,6 @@ import msgspec
 
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.feasibility import holds
-from planner.diagnosis.diagnose import diagnose
 from planner.models.document import Number
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.layout import Layout
@@ -150,7 +149,7 @@ def compare(
         raise InputError(problems)
     first, second = _chosen(names, catalog, providers, profile)
     work = profile or _typical(first)
-    predictions = Predictions(profile=work, parts=split_time(diagnose(work)))
+    predictions = Predictions(profile=work, parts=split_time(work))
     measured_h = float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
     speeds = [predictions.speed(side.layout) for side in (first, second)]
     speeds = speeds if profile else [exactly(1.0, "the first side"), speeds[1]]

@@ -63,11 +63,6 @@ def within(mid: float, factor: float, basis: str) -> Estimate:
     return Estimate(low=mid / factor, mid=mid, high=mid * factor, basis=basis)
 
 
-def joined(first: str, second: str) -> str:
-    """Return two grounds as one."""
-    return join((first, second))
-
-
 def product(first: Estimate, second: Estimate) -> Estimate:
     """Return the product of independent factors > 0: widths add in quadrature in log space."""
     if second.low == second.high == 1.0 and not second.weak:
@@ -81,7 +76,7 @@ def product(first: Estimate, second: Estimate) -> Estimate:
         low=mid * math.exp(-down),
         mid=mid,
         high=mid * math.exp(up),
-        basis=joined(first.basis, second.basis),
+        basis=join((first.basis, second.basis)),
         weak=first.weak or second.weak,
     )
 

@@ -162,12 +162,8 @@ def _upper_bounds(
 
 def _communication(ratio: float, share: float, solo: tuple[Estimate, ...]) -> Estimate:
     limit = min(ratio / (1.0 - share), _NO_BOUND)
-    return Estimate(
-        low=limit * max(gain.low for gain in solo),
-        mid=limit * max(gain.mid for gain in solo),
-        high=limit * max(gain.high for gain in solo),
-        basis=Message("speed.no-communication", share=share),
-    )
+    ends = {end: max(getattr(gain, end) for gain in solo) for end in ("low", "mid", "high")}
+    return Estimate(**ends, basis="").times(limit, Message("speed.no-communication", share=share))
 
 
 def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
@@ -214,7 +210,5 @@ def contradictions(profile: Profile) -> tuple[str, ...]:
     share = utilisation(profile)
     if share is None or share <= MOST_MFU:
         return ()
-    contradiction = Message(
-        "speed.above-peak", share=share, gpus=f"{profile.gpu_count}x {source_gpu(profile).name}"
-    )
-    return (contradiction,)
+    gpus = f"{profile.gpu_count}x {source_gpu(profile).name}"
+    return (Message("speed.above-peak", share=share, gpus=gpus),)

@@ -5,21 +5,23 @@ more GPUs planner/prediction/scaling.py; planner/prediction/bounds.py holds ever
 measurement and machine allow.
 
 Where the time of a job goes, and how much faster all of it is where each part gains by itself.
-The time of a job is split into what the findings prove: `input` (waiting for data), `host`
-(launching, serial code) and `kernels`. Each part changes with its own cause; GPU-Util alone proves
-nothing and is never used as a weight (measured: it makes cross-GPU predictions worse).
+The time of a job is split into what was timed in its steps, however little, and what the findings
+prove: `input` (waiting for data), `copies` to the device, `host` (launching, serial code) and
+`kernels`. Each part changes with its own cause; GPU-Util alone proves nothing and is never used as
+a weight (measured: it makes cross-GPU predictions worse).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
-from planner.models.estimate import Estimate, exactly, joined, product, within
+from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.gpu_speed import serves_language_model
-from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
+from planner.models.input_pipeline import LATE, NEVER, WAITS, fed_time, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
 from planner.prediction.bounds import Limits, RelaxedBounds, bounded, limits_of, relaxed_by
 from planner.prediction.kernels import Kernels, kernels_on, read_kernels
@@ -29,18 +31,22 @@ from planner.prediction.profiled_step import ProfiledStep, profiled_step
 from planner.prediction.scaling import speed_up, tensor_parallel
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
-from planner.profile.source import slice_named, source_gpu, source_slice
+from planner.profile.source import named_gpu, slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
-from planner.signals.signals import read_signals
-from planner.signals.thresholds import CPU_FULL, LEFT_ON, STARVED
+from planner.signals.signals import SIGNALS, pcie_gb_s, pcie_share, read_signals
+from planner.signals.thresholds import COPIES, CPU_FULL, DATA_WAIT, LEFT_ON, LINK_FULL, STARVED
 from pricing import hardware
 from pricing.message import Message, join
 
 # GPU preprocessing adds to the GPU's own work; our estimate.
 _GPU_DECODE_LOAD = 1.1
-_STILL_WAITING = exactly(1.0, "waiting")
+_UNCHANGED = exactly(1.0, "")
 _TINY = 1e-9
+_WORTH_SAYING = 0.05  # of the time
+# By the loader's workers: without them it reads between the steps, but for launches that it does
+# not wait for; where their number is unknown, it may.
+_LATE = {None: (LATE[0], LATE[1], NEVER), 0: (LATE[2], NEVER, NEVER)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,39 +56,52 @@ class Split:
     Attributes:
         kernels: the GPU works.
         input: it waits for data (only where proved).
+        copies: it waits for copies from the host that nothing hides (only where proved).
         host: it waits for launches, serial code or a start (only where proved).
         steps: what steps take of it, the rest being starts and what is done before.
     """
 
     kernels: float
     input: float = 0.0
+    copies: float = 0.0
     host: float = 0.0
     steps: float = 1.0
 
-    @property
-    def is_explained(self) -> bool:
-        """Whether something is proved that the GPU waits for."""
-        return bool(self.input or self.host)
+
+_PART_OF = {"data-loading": "input", "host-to-device": "copies", "host-bound": "host"}
+_TIMED = {
+    "input": (DATA_WAIT,),
+    "copies": (COPIES,),
+    "host": tuple(f"step.{part}_exposed" for part in ("checkpoint", "optimizer", "untimed")),
+}
 
 
-_PART_OF = {"data-loading": "input", "host-to-device": "input", "host-bound": "host"}
+def split_time(profile: Profile, findings: Iterable[Finding] | None = None) -> Split:
+    """Return where the job's time goes, as far as timed steps and findings prove it.
 
+    A timed wait counts however short it is, a finding where it is more than possible. Idle hours
+    before and after the job are none of its time.
 
-def split_time(findings: Iterable[Finding]) -> Split:
-    """Return where the job's time goes, as far as findings that are more than possible prove it.
-
-    Idle hours before and after it are none of its time.
+    Args:
+        profile: what was measured.
+        findings: its diagnosis, where it was made before.
     """
-    findings = tuple(findings)
+    findings = diagnose(profile) if findings is None else tuple(findings)
     at_work = 1.0 - sum(f.waste_fraction or 0.0 for f in findings if f.code == LEFT_ON)
-    shares = {"input": 0.0, "host": 0.0, "start-up": 0.0}
+    shares = {"input": 0.0, "copies": 0.0, "host": 0.0, "start-up": 0.0}
     for finding in findings:
         part = _PART_OF.get(finding.code, finding.code)
         if part in shares and finding.confidence != "possible" and finding.waste_fraction:
             shares[part] += finding.waste_fraction / at_work
-    kernels, start = max(0.0, 1.0 - sum(shares.values())), shares["start-up"]
-    host, steps = shares["host"] + start, max(kernels, 1.0 - start)
-    return Split(kernels=kernels, input=shares["input"], host=host, steps=steps)
+    start, busy = shares.pop("start-up"), profile.mean("util.kernel_time")
+    idle = max(sum(shares.values()), (1.0 - start) * (1.0 - (busy or 0.0)))
+    for part, signals in _TIMED.items():
+        timed = (1.0 - start) * sum(float(SIGNALS[name].read(profile) or 0.0) for name in signals)
+        shares[part] = min(idle, max(shares[part], timed))
+        idle -= shares[part]
+    kernels = max(0.0, 1.0 - start - sum(shares.values()))
+    shares["host"] += start
+    return Split(kernels=kernels, steps=max(kernels, 1.0 - start), **shares)
 
 
 class Gains(NamedTuple):
@@ -91,6 +110,7 @@ class Gains(NamedTuple):
     Attributes:
         kernels: of the GPU's own work.
         input: of the input pipeline.
+        copies: of copies to the device, in the time of the whole step.
         host: of launches and serial code.
         load: what they add to the kernels' work, as a factor.
         relaxed: the bounds that do not hold with them.
@@ -98,6 +118,7 @@ class Gains(NamedTuple):
 
     kernels: Estimate
     input: Estimate
+    copies: Estimate
     host: Estimate
     load: float
     relaxed: RelaxedBounds
@@ -108,7 +129,8 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
     decodes = any(action.code == "gpu-preprocessing" for action in actions)
     return Gains(
         kernels=combined(actions, "kernels"),
-        input=combined(actions, "input"),
+        input=combined((a for a in actions if a.mechanism != "copying"), "input"),
+        copies=combined((a for a in actions if a.mechanism == "copying"), "input"),
         host=combined(actions, "host"),
         load=_GPU_DECODE_LOAD if decodes else 1.0,
         relaxed=relaxed_by(actions),
@@ -126,75 +148,6 @@ class Way(NamedTuple):
     def of(cls, actions: tuple[Action, ...]) -> "Way":
         """Return the way with some actions."""
         return cls(actions, tuple([action.code for action in actions]), gains_of(actions))
-
-
-UnboundedSpeed = tuple[Estimate, tuple[Estimate, ...]]
-"""The speed-up of all parts of the time; what one GPU for one gains, each part by itself."""
-
-
-def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
-    parts: Split,
-    gains: Gains,
-    per_gpu: Estimate,
-    count: Estimate,
-    fed: Estimate | None,
-    more: float,
-) -> UnboundedSpeed:
-    """Return the speed-up where input or host limit.
-
-    Args:
-        parts: where the time goes.
-        gains: of the actions.
-        per_gpu: what the kernels gain, GPU for GPU.
-        count: what they gain by the number of GPUs.
-        fed: what the input gains for each GPU; None where nothing waits for it.
-        more: GPUs over those of today. Each process loads data and launches kernels for its own
-            GPU, so both grow with it.
-    """
-    host, kernel = gains.host, product(per_gpu, count)
-    work_share, host_share = parts.kernels * gains.load, parts.host
-
-    def faster(kernels: float, serial: float, fed: float) -> float:
-        work = work_share / kernels + host_share / (serial * more)
-        # With prefetching the slower of the two sets the pace; the profiled pace is the input's.
-        return 1.0 / (max(work, 1.0 / (fed * more)) if fed else work)
-
-    kernel_basis, input_basis = kernel.basis, (fed or host).basis
-    speed = Estimate(
-        low=faster(kernel.low, host.low, fed.low if fed else 0.0),
-        mid=faster(kernel.mid, host.mid, fed.mid if fed else 0.0),
-        high=faster(kernel.high, host.high, fed.high if fed else 0.0),
-        basis=kernel_basis if kernel_basis == input_basis else joined(kernel_basis, input_basis),
-        weak=kernel.weak,
-    )
-    return speed, (per_gpu, fed or host, host)
-
-
-def unexplained(
-    per_gpu: Estimate, count: Estimate, busy: float | None, more: float
-) -> UnboundedSpeed:
-    """Widen a prediction for a GPU that waits for a cause nobody measured.
-
-    The waiting may shrink with the kernels or stay as it is, for each GPU or for all together, so
-    the interval spans these.
-
-    Args:
-        per_gpu: what the kernels gain, GPU for GPU.
-        count: what they gain by the number of GPUs.
-        busy: share of the time that kernels run; None = not measured.
-        more: GPUs over those of today.
-    """
-    total = product(per_gpu, count)
-    if busy is None or busy >= STARVED or total.low == total.high == 1.0:
-        return total, (per_gpu,)
-
-    def waiting_stays(speed: float, gpus: float) -> float:
-        return gpus / (1.0 - busy + busy / (speed / gpus))
-
-    stays = ((total.low, more), (total.low, 1.0), (total.high, more))
-    ends = [exactly(waiting_stays(*end), "") for end in stays]
-    speed = total.spanning(ends, Message("speed.waits-unexplained", share=1.0 - busy))
-    return speed, (per_gpu, _STILL_WAITING)
 
 
 def with_cores(profile: Profile, after: float | None, *, mended: bool = False) -> Estimate:
@@ -215,6 +168,23 @@ def with_cores(profile: Profile, after: float | None, *, mended: bool = False) -
     ratio = loader_rate(after) / loader_rate(before)
     basis = Message("speed.input-scales", before=before, after=after)
     return within(ratio, loader_factor(), basis)
+
+
+def over_link(profile: Profile, target: hardware.Gpu, copying: float) -> Estimate:
+    """Return how much faster copies come to another GPU: by the generations of the host links.
+
+    Args:
+        profile: what was measured.
+        target: the model.
+        copying: share of the time in which copies run. A link that these do not fill is no faster
+            where it could be, and slower only where they would fill it.
+    """
+    before, after = (pcie_gb_s(gpu) for gpu in (named_gpu(profile), target))
+    ratio, share = (after / before if before and after else 1.0), pcie_share(profile)
+    if share is None:
+        return Estimate(low=min(1.0, ratio), mid=1.0, high=max(1.0, ratio), basis="")
+    filled = min(1.0, share / copying)
+    return exactly(ratio if filled >= LINK_FULL else min(1.0, ratio / max(filled, _TINY)), "")
 
 
 def predict(
@@ -244,8 +214,8 @@ def predict(
     codes = tuple(actions)
     signals = read_signals(profile) if codes else {}
     chosen = tuple(action(code, signals) for code in codes)
-    parts = split_time(diagnose(profile))
-    return Predictions(profile=profile, parts=parts, probes=past_probes).speed(target, chosen)
+    predictions = Predictions(profile=profile, parts=split_time(profile), probes=past_probes)
+    return predictions.speed(target, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,17 +322,57 @@ class Predictions:
 
     def _by_formulas(
         self, target: Layout, gains: Gains, faster: Estimate, count: Estimate
-    ) -> UnboundedSpeed:
-        per_gpu = product(faster, gains.kernels)
-        more = target.gpu_count / self.profile.gpu_count
-        if not self.parts.is_explained:
-            return unexplained(per_gpu, count, self._busy, more)
-        fed = self._input(target, gains) if self.parts.input else None
-        return in_parts(self.parts, gains, per_gpu, count, fed, more)
+    ) -> tuple[Estimate, tuple[Estimate, ...]]:
+        """Return the speed-up of all parts; what one GPU for one gains, each part by itself.
 
-    def _input(self, target: Layout, gains: Gains) -> Estimate:
-        cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
-        return product(gains.input, with_cores(self.profile, cores, mended=gains.relaxed.host))
+        Each process loads data and launches kernels for its own GPU, so all parts grow with their
+        number. Where the GPU waits for a cause that nobody measured, the waiting may shrink with
+        the kernels or stay as it is, for each GPU or for all together: the interval spans these.
+        """
+        parts, more = self.parts, target.gpu_count / self.profile.gpu_count
+        per_gpu = product(faster, gains.kernels)
+        total, unseen, (fed, mended, link) = product(per_gpu, count), 0.0, self._fed(target, gains)
+        if self._busy is not None and self._busy < STARVED and not total.low == total.high == 1.0:
+            unseen = max(0.0, parts.kernels - self._busy)
+
+        def speed(end: str, stays: float, gpus: float, late: float) -> float:
+            of: Callable[[Estimate], float] = attrgetter(end)
+            copies = max(0.0, parts.copies - 1.0 + 1.0 / of(gains.copies)) / of(link)
+            work = (parts.kernels - stays) * gains.load / of(total) + stays / gpus
+            work += (parts.host / of(gains.host) + copies) / more
+            time = fed_time(work, parts.input, of(fed) * more, late) if parts.input else work
+            # What is mended is read beside the work: the slower of the two sets the pace.
+            return 1.0 / (min(time, max(work, 1.0 / (of(mended) * more))) if mended else time)
+
+        step, ends = self.profile.step, [("low", 0.0, 1.0), ("high", 0.0, 1.0)]
+        ends += [(end, unseen, n) for end, n in (("low", more), ("low", 1.0), ("high", more))]
+        sooner, expected, later = _LATE.get(step.loader_workers if step else None, LATE)
+        lates = (sooner, later) if parts.input else (later,)
+        speeds = [speed(*end, late) for end in (ends if unseen else ends[:2]) for late in lates]
+        why = (
+            total.basis,
+            (mended or fed).basis if parts.input else gains.host.basis if parts.host else "",
+            Message("speed.copies", share=parts.copies) if parts.copies >= _WORTH_SAYING else "",
+            Message("speed.waits-unexplained", share=unseen) if unseen else "",
+        )
+        mid, basis = speed("mid", 0.0, 1.0, expected), join(why)
+        low, high = min(speeds), max(speeds)
+        gain = (per_gpu, fed, mended or fed, link, gains.copies, gains.host)
+        return Estimate(low=low, mid=mid, high=high, basis=basis, weak=total.weak), (
+            gain if parts.kernels - unseen < 1.0 else gain[:1]
+        )
+
+    def _fed(self, target: Layout, gains: Gains) -> tuple[Estimate, Estimate | None, Estimate]:
+        """Return how much faster input comes as today, mended by actions, and over the link."""
+        fed, mended, link = _UNCHANGED, None, _UNCHANGED
+        if self.parts.input:
+            cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
+            fed = with_cores(self.profile, cores)
+            if gains.input.high > 1.0:
+                mended = product(gains.input, with_cores(self.profile, cores, mended=True))
+        if self.parts.copies:
+            link = over_link(self.profile, target.chip, self.parts.copies)
+        return fed, mended, link
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""

@@ -46,10 +46,6 @@ class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...]
 
 
-def _kind(profile: Profile) -> str | None:
-    return None if profile.job.kind is JobKind.UNKNOWN else str(profile.job.kind)
-
-
 def _gpu(profile: Profile) -> str | None:
     """Return the GPU's canonical name, else the name that was recorded, with its slice."""
     stated = profile.hardware
@@ -60,13 +56,9 @@ def _gpu(profile: Profile) -> str | None:
     return f"{gpu.name} {piece}" if piece else gpu.name
 
 
-def _gpus(profile: Profile) -> float | None:
-    return profile.hardware.gpu_count or (len(profile.gpus) or None)
-
-
 _GUARDS: tuple[tuple[str, Callable[[Profile], float | str | None], bool], ...] = (
     ("name", lambda p: p.job.name, True),
-    ("kind", _kind, True),
+    ("kind", lambda p: None if p.job.kind is JobKind.UNKNOWN else str(p.job.kind), True),
     ("framework", lambda p: p.job.framework, True),
     ("data", lambda p: p.job.dataset_gib, True),
     ("parameters", lambda p: p.job.parameters, True),
@@ -74,7 +66,7 @@ _GUARDS: tuple[tuple[str, Callable[[Profile], float | str | None], bool], ...] =
     ("precision", lambda p: p.job.precision, False),
     ("parallelism", lambda p: p.job.parallelism, False),
     ("GPU", _gpu, False),
-    ("GPUs", _gpus, False),
+    ("GPUs", lambda p: p.hardware.gpu_count or len(p.gpus) or None, False),
     ("nodes", lambda p: p.hardware.nodes, False),
     ("machine", lambda p: p.hardware.instance_type, False),
     ("cores", lambda p: p.hardware.cpu_cores, False),

@@ -88,14 +88,9 @@ def _power_share(profile: Profile) -> float | None:
     return _share(profile.mean("power.board_w"), limit)
 
 
-def _power_over_idle(profile: Profile) -> float | None:
-    gpu = named_gpu(profile)
-    return _share(profile.mean("power.board_w"), gpu.idle_w if gpu else None)
-
-
-def _cap(profile: Profile) -> float | None:
-    gpu = named_gpu(profile)
-    return _share(profile.mean("power.limit_w"), gpu.tdp_w if gpu else None)
+def _over_gpu(slot: str, figure: str) -> Callable[[Profile], float | None]:
+    """Return a reading over what the table says of the GPU."""
+    return lambda p: _share(p.mean(slot), getattr(named_gpu(p), figure, None))
 
 
 def _weights_of_gpu(profile: Profile) -> float | None:
@@ -131,7 +126,7 @@ def _step(part: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         step = profile.step
         share = None if step is None else _share(getattr(step, part), step.mean_s)
-        return None if share is None else min(1.0, share)
+        return None if share is None else min(1.0, round(share, 9))
 
     return signal
 
@@ -199,9 +194,13 @@ _MIB = 2**20
 
 def pcie_share(profile: Profile) -> float | None:
     """Return the share of the PCIe link, inwards, that is in use."""
-    gpu, rate_mib_s = named_gpu(profile), profile.mean("io.pcie_rx_mib_s")
-    link = _PCIE_GB_S.get(gpu.pcie_gen) if gpu and gpu.pcie_gen else None
+    rate_mib_s, link = profile.mean("io.pcie_rx_mib_s"), pcie_gb_s(named_gpu(profile))
     return _share(rate_mib_s * _MIB / 1e9 if rate_mib_s is not None else None, link)
+
+
+def pcie_gb_s(gpu: hardware.Gpu | None) -> float | None:
+    """Return the rate of a GPU's host link, one direction, GB/s; None = unknown."""
+    return _PCIE_GB_S.get(gpu.pcie_gen or 0) if gpu else None
 
 
 def _network_share(profile: Profile) -> float | None:
@@ -316,10 +315,6 @@ def _ram_full_in(profile: Profile) -> Message | None:
         return None
     free = max(0.0, total * (1.0 - share))
     return Message("cause.memory-full-in", free=free, rate=rate, hours=free / rate)
-
-
-def _capability(profile: Profile) -> float | None:
-    return capability(named_gpu(profile))
 
 
 def capability(gpu: hardware.Gpu | None) -> float | None:
@@ -440,7 +435,7 @@ SIGNALS: dict[str, Signal] = {
             "hardware.network_gbps": lambda p: p.hardware.network_gbps,
             "job.parameters": lambda p: p.job.parameters,
             "hardware.interconnect": lambda p: p.hardware.interconnect,
-            "hardware.compute_capability": _capability,
+            "hardware.compute_capability": lambda p: capability(named_gpu(p)),
             "hardware.tf32_over_fp32": _over_fp32("tf32_tflops"),
             "hardware.fp64_over_fp32": _over_fp32("fp64_tflops"),
             "util.fp64_active.mean": lambda p: p.mean("util.fp64_active"),
@@ -465,8 +460,8 @@ SIGNALS: dict[str, Signal] = {
             "power.fraction.mean": _power_share,
             "phases.pause_s": idle_pause_s,
             "phases.nights": nights_between,
-            "power.over_idle": _power_over_idle,
-            "power.cap_fraction": _cap,
+            "power.over_idle": _over_gpu("power.board_w", "idle_w"),
+            "power.cap_fraction": _over_gpu("power.limit_w", "tdp_w"),
             "throttle.fraction.most": _worst_throttled,
             "temp.core_c.max": lambda p: p.peak("temp.core_c"),
             "io.pcie_rx_mib_s.mean": lambda p: p.mean("io.pcie_rx_mib_s"),

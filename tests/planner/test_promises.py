@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from planner.choice.search import find_candidates
-from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.plan.draft import JobDraft
 from planner.prediction.layout import Layout
@@ -51,7 +50,7 @@ _ROUND = 1.0 + 1e-6
 def broken(source: Source) -> Iterator[str]:
     """Yield what is promised to a drawn job on a drawn offer, and must not be."""
     profile, offer = job(source), source.pick(OFFERS)
-    parts = split_time(diagnose(profile))
+    parts = split_time(profile)
     target = Layout.of(offer, source.pick((1, 1, 2, 4)))
 
     def speed(target: Layout) -> Estimate:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation
 from planner.prediction.layout import Layout
@@ -36,7 +35,7 @@ def language(**changes: Any) -> Profile:
 
 def on(profile: Profile, target: Layout) -> Estimate:
     """The prediction for a target, as a plan makes it."""
-    return predict_from(profile, (), target, (), split_time(diagnose(profile)))
+    return predict_from(profile, (), target, (), split_time(profile))
 
 
 def test_one_of_eight_gpus_takes_eight_times_as_long() -> None:
@@ -194,5 +193,5 @@ def test_a_host_bound_job_loses_its_processes_with_its_gpus() -> None:
         {"util.kernel_time": 0.3}, host={"cpu_util": 0.1}, cpu_cores=96, gpu_count=8, nodes=1,
         interconnect="nvlink",
     )  # fmt: skip
-    assert split_time(diagnose(job)).host > 0.5
+    assert split_time(job).host > 0.5
     assert predict(job, gpu="A100-SXM-80GB", gpu_count=1).mid < 0.2

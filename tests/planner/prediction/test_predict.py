@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.actions import ACTIONS, Action
-from planner.diagnosis.diagnose import diagnose
 from planner.models.gpu_speed import RULE, has_tf32, law
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Split, predict, split_time
@@ -29,7 +28,7 @@ def on(profile: Profile, gpu: Gpu, *actions: str, cores: float | None = None) ->
     """The expected speed-up on one GPU of a model."""
     target = Layout(gpu=gpu, cpu_cores=cores, interconnect="single")
     chosen = tuple(ACTIONS[code] for code in actions)
-    return predict_from(profile, (), target, chosen, split_time(diagnose(profile))).mid
+    return predict_from(profile, (), target, chosen, split_time(profile)).mid
 
 
 @pytest.mark.parametrize("name", COMPLETE)
@@ -270,10 +269,10 @@ def test_any_prediction_is_an_ordered_range(
 
 def test_split_counts_only_what_is_proved() -> None:
     """Evidence that is merely possible never becomes an Amdahl weight."""
-    assert split_time(diagnose(BUSY)) == Split(kernels=1.0)
-    assert split_time(diagnose(a_profile({"util.kernel_time": 0.2}))) == Split(kernels=1.0)
-    assert split_time(diagnose(STARVED)).input == pytest.approx(0.8)
-    assert split_time(diagnose(SERIAL)).host == pytest.approx(0.7)
+    assert split_time(BUSY) == Split(kernels=1.0)
+    assert split_time(a_profile({"util.kernel_time": 0.2})) == Split(kernels=1.0)
+    assert split_time(STARVED).input == pytest.approx(0.8)
+    assert split_time(SERIAL).host == pytest.approx(0.7)
 
 
 def test_an_unknown_gpu_names_the_nearest() -> None:
