@@ -18,10 +18,10 @@ _MOST_CORES = 12.0
 MOST_WORKERS = 16
 WAITS = 0.5
 """Cores that reading keeps busy, below which it mostly waits for something else: our choice."""
-# Shares of a step that wait for input at which the loader is late at every step, with a belief of
-# 63 %, soonest, expected, latest: the fetch of a batch itself takes a few percent, and a loader as
-# slow as the GPU waits for a tenth where times vary. Our choice: no data have both on two GPUs.
-LATE = (0.05, 0.1, 0.2)
+# Shares of a step that wait for input from which on the loader is late at every step: soonest,
+# expected, latest. The fetch of a batch itself takes a few percent, and a loader as slow as the GPU
+# waits for a tenth where times vary. Our choice: no data have such waits on two GPUs.
+LATE = (0.1, 0.2, 0.4)
 NEVER = math.inf
 """Instead of those: reading and computing take turns."""
 # Six loaders that we measured on 2 cores took 1.02 to 1.28 times as long as the law says.
@@ -56,9 +56,10 @@ def fed_time(work: float, waiting: float, faster: float, late: float) -> float:
         work: what else a step takes, over today's whole step.
         waiting: share of today's step that waits for input.
         faster: how much faster the input comes.
-        late: the share at which the belief in a late loader is 63 %, or `NEVER`.
+        late: the share from which on the loader is late at every step, or `NEVER`.
     """
-    paced = 1.0 - math.exp(-((waiting / late) ** 2))
+    share = min(1.0, waiting / late)
+    paced = share**2 * (3.0 - 2.0 * share)  # smooth at both ends
     in_turns = work + waiting / faster
     return (1.0 - paced) * in_turns + paced * max(work, 1.0 / faster)
 

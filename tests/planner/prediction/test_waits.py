@@ -51,9 +51,9 @@ def amdahl(gain: float, wait: float, copies: float, fed: float = 1.0) -> float:
 @pytest.mark.parametrize(
     ("wait", "copies", "on_a100", "on_t4"),
     [
-        (0.05, 0.0, 1.99, 0.65),
-        (0.1, 0.0, 1.29, 0.68),
-        (0.2, 0.0, 1.01, 0.79),
+        (0.05, 0.0, 2.17, 0.65),
+        (0.1, 0.0, 1.43, 0.68),
+        (0.2, 0.0, 1.00, 0.79),
         (0.3, 0.0, 1.00, 0.90),
         (0.6, 0.0, 1.00, 1.00),
         (0.0, 0.05, 2.77, 0.64),
@@ -61,8 +61,8 @@ def amdahl(gain: float, wait: float, copies: float, fed: float = 1.0) -> float:
         (0.0, 0.2, 2.17, 0.68),
         (0.0, 0.4, 1.68, 0.74),
         (0.0, 0.6, 1.37, 0.81),
-        (0.05, 0.05, 1.89, 0.66),
-        (0.15, 0.15, 1.05, 0.78),
+        (0.05, 0.05, 2.05, 0.66),
+        (0.15, 0.15, 1.08, 0.78),
     ],
 )
 def test_waits_as_by_hand(wait: float, copies: float, on_a100: float, on_t4: float) -> None:
@@ -77,12 +77,12 @@ def test_waits_as_by_hand(wait: float, copies: float, on_a100: float, on_t4: flo
 def test_no_cliff(of: Callable[[float], Profile], workers: int | None) -> None:
     """A percent more of waiting costs a faster GPU what the law's slope allows, at every end.
 
-    The belief in a late loader rises by at most 0.86 / LATE a unit of waiting.
+    The belief in a late loader rises by at most 1.5 / LATE a unit of waiting.
     """
     steps = [of(share / 200.0) for share in range(81)]
     steps = [replace(job, step=replace(job.step, loader_workers=workers)) for job in steps]
     found = [ON_A100(job) for job in steps]
-    slope = 2.0 * (0.86 / LATE[0] + 1.0)
+    slope = 2.0 * (1.5 / LATE[0] + 1.0)
     for before, after in pairwise(found):
         for end in ("low", "mid", "high"):
             less, more = 1.0 / getattr(before, end), 1.0 / getattr(after, end)
@@ -101,9 +101,10 @@ def test_never_above_amdahl_nor_free(wait: float, copies: float, workers: int | 
             assert found.low <= amdahl(alone.low, wait, copies) * 1.0002
     slow = ON_T4(job)
     assert slow.low < 1.0
-    assert slow.mid < 1.0 or wait > 0.3
+    gain = kernel_speed_up(job, SLOWER).mid
+    # Only what stays within the pace of a loader that reads beside it is as fast there.
+    assert slow.mid < 1.0 or (1.0 - wait - copies) / gain + copies <= 1.0
     if workers == 0:
-        gain = kernel_speed_up(job, SLOWER).mid
         assert slow.mid == pytest.approx(amdahl(gain, wait, copies), rel=2e-4)
 
 
