@@ -128,9 +128,7 @@ def _workers(signals: Signals) -> Range | None:
 
 def _environments(signals: Signals) -> Range | None:
     cpu = number(signals, CPU)
-    if cpu is None or cpu <= 0.0 or cpu >= CPU_FULL:
-        return None
-    return _up_to(min(_MOST_FROM_CORES, 1.0 / cpu))
+    return _up_to(min(_MOST_FROM_CORES, 1.0 / cpu)) if cpu and cpu < CPU_FULL else None
 
 
 def _prefetch(signals: Signals) -> Range | None:
@@ -166,22 +164,17 @@ def _pinned(signals: Signals) -> Range | None:
 
 def _asynchronous(signals: Signals) -> Range | None:
     share = _copying_share(signals)
-    if share is None or share >= 1.0:
-        return None
-    return _up_to(1.0 / (1.0 - share))
+    return None if share is None or share >= 1.0 else _up_to(1.0 / (1.0 - share))
 
 
 def _half(signals: Signals) -> Range | None:
     capability = number(signals, "hardware.compute_capability")
-    old = capability is not None and capability < _FIRST_TF32_CAPABILITY
-    return _AMP_WITHOUT_TF32 if old else None
+    return _AMP_WITHOUT_TF32 if capability and capability < _FIRST_TF32_CAPABILITY else None
 
 
 def _tf32(signals: Signals) -> Range | None:
     ratio = number(signals, "hardware.tf32_over_fp32")
-    if ratio is None or ratio < 1.0:
-        return None
-    return _up_to(ratio**_TF32_ELASTICITY)
+    return _up_to(ratio**_TF32_ELASTICITY) if ratio and ratio >= 1.0 else None
 
 
 def _batch_gain(fixed: float, growth: float) -> float:
@@ -289,6 +282,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "dataloader-prefetch": _prefetch,
     "local-cache": _cache,
     "data-near-gpu": _cache,
+    "faster-disk": _cache,
     "fast-network": _faster_network,
     "copies-not-shards": _side_by_side,
     "raise-power-limit": _uncapped,

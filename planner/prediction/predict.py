@@ -96,7 +96,9 @@ def split_time(profile: Profile, findings: Iterable[Finding] | None = None) -> S
     start, busy = shares.pop("start-up"), profile.mean("util.kernel_time")
     idle = max(sum(shares.values()), (1.0 - start) * (1.0 - (busy or 0.0)))
     for part, signals in _TIMED.items():
-        timed = (1.0 - start) * sum(float(SIGNALS[name].read(profile) or 0.0) for name in signals)
+        # Without the GPU's use, what is timed on the host may run beside kernels.
+        read = signals if part != "host" or busy is not None else ()
+        timed = (1.0 - start) * sum(float(SIGNALS[name].read(profile) or 0.0) for name in read)
         shares[part] = min(idle, max(shares[part], timed))
         idle -= shares[part]
     kernels = max(0.0, 1.0 - start - sum(shares.values()))
@@ -397,10 +399,7 @@ class Predictions:
         """Return the speed-up over the profiled run, by way of a measurement."""
         speed = anchor.towards(target.chip.name, target.gpu_count)
         measured = anchor.profile is not self.profile and anchor.speed != 1.0
-        probed = Message("speed.probed", where=_where(anchor.profile))
+        part = f" ({slice_named(anchor.profile)})" if source_slice(anchor.profile) else ""
+        where = f"{anchor.profile.gpu_count}x {source_gpu(anchor.profile).name}{part}"
+        probed = Message("speed.probed", where=where)
         return onward.times(speed, join((probed if measured else "", onward.basis)))
-
-
-def _where(profile: Profile) -> str:
-    part = f" ({slice_named(profile)})" if source_slice(profile) else ""
-    return f"{profile.gpu_count}x {source_gpu(profile).name}{part}"

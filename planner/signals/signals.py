@@ -299,6 +299,12 @@ def _idle_floor(profile: Profile) -> float | None:
 _GROWTH = _host("ram_growth_gib_per_h")
 
 
+def _rate(part: str, code: str) -> Callable[[Profile], Message | None]:
+    """Return the sentence that says how much comes in a second."""
+    read = _host(part)
+    return lambda profile: Message(code, rate=rate) if (rate := read(profile)) else None
+
+
 def _cores_per_gpu(profile: Profile) -> float | None:
     return _share(profile.hardware.cpu_cores, profile.gpu_count)
 
@@ -473,7 +479,9 @@ SIGNALS: dict[str, Signal] = {
             "host.ram_full_in": _ram_full_in,
             "host.ram_fraction.max": _ram_share,
             "host.disk_read_mib_s.mean": _host("disk_read_mib_s"),
+            "host.disk_rate": _rate("disk_read_mib_s", "cause.disk-rate"),
             "host.net_rx_mib_s.mean": _host("net_rx_mib_s"),
+            "host.net_rate": _rate("net_rx_mib_s", "cause.net-rate"),
             "host.net_fraction": _network_share,
             "work.rate_per_s": lambda p: p.work.rate_per_s if p.work else None,
             "loader.workers": lambda p: (

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from planner.actions import action
-from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose, fixes
+from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, split_time
 from planner.profile.model import Phase, Profile, Statistics, Wait
 from planner.signals.signals import read_signals
-from tests.planner.factories import a_profile
+from pricing.hardware import gpus
+from tests.planner.factories import a_profile, predict_from
 
 AT_WORK = {"util.kernel_time": 0.97, "util.sm_active": 0.4}
 EXCHANGE = {"mean_s": 2.0, "compute_s": 1.0, "comm_s": 0.9, "gpu_count": 8, "interconnect": "pcie"}
@@ -107,6 +109,88 @@ def test_no_more_workers_where_the_cores_are_good_for_none(
     )
     assert ("dataloader-workers" in called_for(profile)) == named
     assert "local-cache" in called_for(profile)
+
+
+FLAT = {"cpu_util": 0.17, "disk_read_mib_s": 124.0}
+STREAMED = {"cpu_util": 0.27, "net_rx_mib_s": 1080.0}
+
+
+@pytest.mark.parametrize(
+    ("host", "words", "first"),
+    [(FLAT, "124 MiB/s", "faster-disk"), (STREAMED, "1,080 MiB/s", "data-near-gpu")],
+)
+def test_reads_that_wait_are_not_decoded_faster(
+    host: dict[str, float], words: str, first: str
+) -> None:
+    """Idle cores and a flat 124 MiB/s (gp3's base is 125), or 1,080 over the network.
+
+    The cause has the figure; what spares the cores is no cure.
+    """
+    profile = a_profile(
+        {"util.kernel_time": 0.4},
+        host=host,
+        cpu_cores=48,
+        framework="pytorch",
+        unit="image",
+        mean_s=0.26,
+        data_wait_s=0.145,
+        loader_workers=24,
+    )
+    finding = diagnose(profile)[0]
+    assert (finding.code, finding.confidence, finding.actions[0]) == (
+        "data-loading",
+        "measured",
+        first,
+    )
+    assert words in str(finding.cause)
+    assert not {"gpu-preprocessing", "offline-preprocessing"} & called_for(profile)
+    fast = a_profile(
+        {"util.kernel_time": 0.4},
+        host=FLAT | {"disk_read_mib_s": 900.0},
+        mean_s=1.0,
+        data_wait_s=0.5,
+    )
+    assert "faster-disk" not in called_for(fast)
+
+
+@pytest.mark.parametrize("step", [{}, {"mean_s": 0.07, "data_wait_s": 0.05, "loader_workers": 14}])
+def test_full_cores_gain_nothing_by_what_asks_for_cores(step: dict[str, float]) -> None:
+    """99 % of 12 cores: no workers, no cache; what is read is unknown, so nothing is prepared."""
+    profile = a_profile(
+        {"util.kernel_time": 0.08},
+        host={"cpu_util": 0.99},
+        cpu_cores=12,
+        framework="pytorch",
+        unit="step",
+        **step,
+    )
+    assert diagnose(profile)[0].code == "data-loading"
+    assert not {"dataloader-workers", "local-cache"} & called_for(profile)
+    assert not fixes(diagnose(profile), read_signals(profile))
+
+
+@pytest.mark.parametrize("kind", ["unknown", "inference_offline"])
+def test_a_simulation_on_full_cores_waits_for_them(kind: str) -> None:
+    """OpenFOAM: 99 % of 8 cores, GPU 11 %. An A100 is no faster; twice the cores are."""
+    profile = a_profile(
+        {"util.kernel_time": 0.11},
+        host={"cpu_util": 0.99},
+        gpu="V100-16GB",
+        cpu_cores=8,
+        framework="openfoam",
+        precision="fp64",
+        kind=kind,
+    )
+    first = diagnose(profile)[0]
+    assert (first.code, first.waste_fraction, first.actions) == (
+        "data-loading",
+        0.89,
+        ("smaller-gpu",),
+    )
+    assert "fills its cores" in str(first.cause)
+    for cores, least, most in ((8.0, 0.99, 1.01), (16.0, 1.2, 2.0), (4.0, 0.4, 0.6)):
+        target = Layout(gpu=gpus()["A100-SXM-80GB"], cpu_cores=cores, interconnect="single")
+        assert least < predict_from(profile, (), target, (), split_time(profile)).mid < most
 
 
 def phased(*phases: tuple[str, float, float], **fields: Any) -> Profile:
