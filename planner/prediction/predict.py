@@ -346,9 +346,9 @@ class Predictions:
             # What is mended is read beside the work: the slower of the two sets the pace.
             return 1.0 / (min(time, max(work, 1.0 / (of(mended) * more))) if mended else time)
 
-        step, ends = self.profile.step, [("low", 0.0, 1.0), ("high", 0.0, 1.0)]
+        ends = [("low", 0.0, 1.0), ("high", 0.0, 1.0)]
         ends += [(end, unseen, n) for end, n in (("low", more), ("low", 1.0), ("high", more))]
-        sooner, expected, later = _LATE.get(step.loader_workers if step else None, LATE)
+        sooner, expected, later = self._late
         lates = (sooner, later) if parts.input else (later,)
         speeds = [speed(*end, late) for end in (ends if unseen else ends[:2]) for late in lates]
         why = (
@@ -375,6 +375,13 @@ class Predictions:
         if self.parts.copies:
             link = over_link(self.profile, target.chip, self.parts.copies)
         return fed, mended, link
+
+    @cached_property
+    def _late(self) -> tuple[float, float, float]:
+        workers = self.profile.step.loader_workers if self.profile.step else None
+        # Cores that are full while kernels run, too, read beside them.
+        ahead = workers is None and (self.profile.cpu_fraction or 0.0) >= CPU_FULL
+        return LATE if ahead else _LATE.get(workers, LATE)
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
