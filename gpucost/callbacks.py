@@ -53,7 +53,8 @@ class _Measuring:
 
     def _begin(self) -> None:
         self._end()  # of a training that was broken off, as in a notebook
-        self.measurement = measure(self._name or _script(), **self._options)
+        script = Path(sys.argv[0] if sys.argv else "").stem.strip("-")
+        self.measurement = measure(self._name or script or _JOB, **self._options)
         self._running = True
         atexit.register(self._end)
         self.measurement.__enter__()
@@ -63,10 +64,6 @@ class _Measuring:
             self._running = False
             atexit.unregister(self._end)
             self.measurement.__exit__(None, None, None)
-
-
-def _script() -> str:
-    return Path(sys.argv[0] if sys.argv else "").stem.strip("-") or _JOB
 
 
 def _lightning() -> type:

@@ -211,7 +211,8 @@ def _why_not(experiment: NextExperiment, means: Means) -> str | None:
         return f"tried already: {became}"
     if stays and not experiment.settings:
         return "changes nothing more that can be applied here from outside the program."
-    if not stays and not _launchable(experiment.option):
+    option = experiment.option.option
+    if not stays and (option is None or not option.provisionable):
         return "gpucost cannot launch it."
     if not stays and not means.left_usd:
         return "nothing may be rented; --budget USD allows it."
@@ -229,10 +230,6 @@ def _why_not(experiment: NextExperiment, means: Means) -> str | None:
         )
         return f"renting it costs {costs}, and ${show(means.left_usd)} of the budget is left."
     return None
-
-
-def _launchable(candidate: FoundOption) -> bool:
-    return candidate.option is not None and candidate.option.provisionable
 
 
 def only_job(jobs: tuple[JobPlan, ...]) -> JobPlan:

@@ -285,10 +285,6 @@ def _load(path: Path) -> Profile:
     return profile
 
 
-def _steps(profile: Profile) -> int:
-    return (profile.step.count if profile.step else None) or 0
-
-
 def _with_note(profile: Profile, parts: int) -> Profile:
     """Return the profile of a run, which says so where some of its ranks are not in it."""
     measured, world = _counts(profile, parts)
@@ -301,7 +297,7 @@ def _with_note(profile: Profile, parts: int) -> Profile:
 
 def _with_series(profile: Profile, parts: Mapping[Path, Profile], target: Path) -> Profile:
     """Put the leading part's steps and the readings of all parts beside the run's profile."""
-    lead = max(parts, key=lambda name: _steps(parts[name]))
+    lead = max(parts, key=lambda name: ((step := parts[name].step) and step.count) or 0)
     steps, led = (_sibling(name, STEPS) for name in (target, lead))
     if led.exists():
         write_file(str(steps), led.read_text(encoding="utf-8"))

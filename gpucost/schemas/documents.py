@@ -88,7 +88,7 @@ def _publish(cls: type, schema: Schema) -> None:
             filter(None, (meanings.get(names[name], ""), _unit(names[name], meanings)))
         )
         properties[name] = {**({"description": description} if description else {}), **keywords}
-    schema["description"] = _first_paragraph(cls)
+    schema["description"] = " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
     schema["required"] = [
         name for name, field in names.items() if msgspec.UnsetType not in get_args(kinds[field])
     ]
@@ -112,10 +112,6 @@ def _classes(kinds: Sequence[Any], visited: set[Any]) -> Iterator[type]:
                 yield from _classes(tuple(get_type_hints(kind).values()), visited)
         else:
             yield from _classes(get_args(kind), visited)
-
-
-def _first_paragraph(cls: type) -> str:
-    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
 
 
 def _meanings(cls: type) -> dict[str, str]:

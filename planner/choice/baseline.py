@@ -13,7 +13,7 @@ from planner.choice.requirements import Rejected, Requirements
 from planner.choice.workload import Tenancy, Workload, assumption, impossible_figures
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
-from planner.profile.kinds import GPU_OUT_OF_MEMORY, Parallelism
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY, Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
 from planner.profile.trials import Replicas
@@ -577,8 +577,9 @@ def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Re
     latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
     if target is not None and latency is not None and latency > target:
         reject("latency", Message("breaks.latency", ms=latency, target=target))
-    if profile.job.ended == GPU_OUT_OF_MEMORY:
-        reject("memory", Message("breaks.memory"))
+    ran_out = {GPU_OUT_OF_MEMORY: "breaks.memory", HOST_OUT_OF_MEMORY: "breaks.host-memory"}
+    if (shortage := ran_out.get(profile.job.ended or "")) is not None:
+        reject("memory", Message(shortage))
     fails.extend(over_limits(name, hours, cost, caps))
     return fails
 

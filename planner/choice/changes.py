@@ -134,12 +134,9 @@ def _part(tenancy: Tenancy | None) -> Decimal:
 
 
 def _times(speed: Estimate) -> str:
-    low, mid, high = (_figure(x) for x in (speed.low, speed.mid, speed.high))
+    ends = (speed.low, speed.mid, speed.high)
+    low, mid, high = (f"{x:.0f}" if x >= _TEN else f"{x:.2g}" for x in ends)
     return f"{mid}x ({low}-{high})"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if value >= _TEN else f"{value:.2g}"
 
 
 END = "end-job"

@@ -15,6 +15,7 @@ from planner.models.estimate import Estimate
 from planner.prediction.kernels import lacks_of
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
+from planner.profile.kinds import HOST_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import time_on_gpu
@@ -53,15 +54,19 @@ class HostNeed:
         return self.cores is not None or self.ram_gib is not None
 
 
+_MORE_RAM = 1.1  # over a host that ran out; machines of one size are sold as 15.3 to 16 GiB
+
+
 def host_need(profile: Profile) -> HostNeed:
     """Return what one job takes of its host: the cores' 95th percentile, the memory's maximum."""
     host, cores = profile.host, profile.hardware.cpu_cores
     used, ram = (host.cpu_util, host.ram_used_gib) if host else (None, None)
     share = None if used is None else used.p95 if used.p95 is not None else used.typical
-    return HostNeed(
-        cores=None if share is None or cores is None else share * cores,
-        ram_gib=None if ram is None else ram.peak if ram.peak is not None else ram.typical,
-    )
+    ram_gib = None if ram is None else ram.peak if ram.peak is not None else ram.typical
+    if profile.job.ended == HOST_OUT_OF_MEMORY:
+        ram_gib = max(ram_gib or 0.0, _MORE_RAM * (profile.hardware.ram_gib or 0.0)) or None
+    busy = None if share is None or cores is None else share * cores
+    return HostNeed(cores=busy, ram_gib=ram_gib)
 
 
 def together(needs: Iterable[HostNeed]) -> HostNeed:

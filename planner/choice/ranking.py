@@ -268,9 +268,11 @@ def _after_term(context: JobContext) -> Message | None:
 
 def _why_not_sure(gains: Weighing, context: JobContext, today: Decimal) -> str:
     """Return why the change that is worth most surely pays for nothing."""
-    best = min(map(gains.of, gains.candidates), key=lambda w: w.spends)
+    moves = [c for c in gains.candidates if not context.baseline.is_here(c.offer)]
+    best = min(map(gains.of, moves or gains.candidates), key=lambda w: w.spends)
     candidate, benefit = best.candidate, best.benefit
-    machine, high = candidate.offer.name, candidate.usd_range.high
+    machine = candidate.offer.name if moves else Message("keep.changed")
+    high = candidate.usd_range.high
     if high < today:
         once = benefit.effort_usd + (benefit.moving_usd or 0)
         sure = whole_dollars(benefit.saves_usd or Decimal(0))

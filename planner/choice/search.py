@@ -34,7 +34,7 @@ from planner.models.estimate import Estimate, digits, digits_of, exactly
 from planner.models.gpu_speed import STEPPED_BATCH
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Way
-from planner.profile.kinds import GPU_OUT_OF_MEMORY
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.profile.trials import Serving
@@ -197,9 +197,9 @@ def _consider(
 
 
 def _that_fit(ways: tuple[Way, ...], context: JobContext) -> tuple[Way, ...]:
-    """Return the ways to run a job on today's machine; where memory ran out, those that free it."""
+    """Return the ways to run a job on today's machine: none where its host's memory ran out."""
     if context.profile.job.ended != GPU_OUT_OF_MEMORY:
-        return ways
+        return () if context.profile.job.ended == HOST_OUT_OF_MEMORY else ways
     called = {code for finding in context.findings for code in finding.actions}
     frees = [
         action(code, context.signals)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from shlex import quote
 
 import msgspec
@@ -53,7 +54,9 @@ _HALF_USD = Decimal("0.5")
 
 
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider")  # not done here
-_KV_ROOM = "kv-cache-room"
+_KV_ROOM, _FEWER = "kv-cache-room", "fewer-gpus"
+_SAME_TIME = 1.05  # hours over today's that nobody minds; our choice
+_KIND = attrgetter("provider", "gpu", "region", "purchase")
 _OF_LINKS = ("communication-bound", "slow-interconnect")
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
@@ -99,6 +102,7 @@ def cure_now(
         return queue
     if staying is not None:
         return _chosen(staying, context)
+    priced = {**priced, **_fewer_gpus(context, options)}
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:
@@ -143,6 +147,20 @@ def _without_gpu(context: JobContext) -> Now | None:
     text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
     step = _step((_USE_GPU,), _way(ACTIONS[_USE_GPU]), saves, 2.0, context)
     return msgspec.structs.replace(step, what=text)
+
+
+def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> dict[str, Saved]:
+    """Return what fewer GPUs of today's kind and place save that take no longer, by the action."""
+    today, cost = context.baseline.offer, context.baseline.cost
+    if today is None or cost is None:
+        return {}
+    longest_h, gpus = context.work.hours.mid * _SAME_TIME, today.gpu_count * context.baseline.count
+    alike = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
+    fewer = (o for o in alike if o.offer.gpu_count * o.count < gpus)
+    unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER})
+    option = min(unchanged, key=lambda o: o.cost, default=None)
+    saves = option and _chosen(option, context).saves
+    return {_FEWER: saves} if saves else {}
 
 
 def _too_slow(context: JobContext, copies: Option | None) -> Now | None:

@@ -92,8 +92,8 @@ PRECISIONS: tuple[str, ...] = tuple(WORDS["precisions"])
 PHASES: tuple[str, ...] = tuple(WORDS["phases"])
 WORK: tuple[str, ...] = tuple(WORDS["work"])
 # How a job ended, where that is known to be other than by itself.
-GPU_OUT_OF_MEMORY = "gpu-out-of-memory"
-ENDINGS = (GPU_OUT_OF_MEMORY, "gpu-out-of-memory-likely", "host-out-of-memory", "failed")
+GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY = "gpu-out-of-memory", "host-out-of-memory"
+ENDINGS = (GPU_OUT_OF_MEMORY, "gpu-out-of-memory-likely", HOST_OUT_OF_MEMORY, "failed")
 # What became of an action that a recipe asked for.
 APPLIED, LEFT = "applied", "left"
 OUTCOMES = (APPLIED, LEFT)

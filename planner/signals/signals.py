@@ -339,22 +339,24 @@ def _over_fp32(rate: str) -> Callable[[Profile], float | None]:
     return signal
 
 
-def _latency_share(profile: Profile) -> float | None:
-    return _share(worst_latency_ms(profile), profile.job.latency_slo_ms)
-
-
 def _latency_and_target(profile: Profile) -> Message | None:
     """Return the sentence that says how long requests take, and how long they may."""
-    latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
-    return Message("cause.latency-is", ms=latency, target=target) if latency and target else None
+    target = profile.job.latency_slo_ms
+    if target is None or (strictest := _strictest_latency(profile)) is None:
+        return None
+    return Message("cause.latency-is", at=strictest[0], ms=strictest[1], target=target)
+
+
+def _strictest_latency(profile: Profile) -> tuple[str, float] | None:
+    latency = profile.job.latency_ms
+    values = ((name, getattr(latency, name, None)) for name in ("p99", "p95", "p50"))
+    return next(((name, ms) for name, ms in values if ms is not None), None)
 
 
 def worst_latency_ms(profile: Profile) -> float | None:
     """Return the strictest latency percentile that was measured, in milliseconds."""
-    latency = profile.job.latency_ms
-    if latency is None:
-        return None
-    return next((v for v in (latency.p99, latency.p95, latency.p50) if v is not None), None)
+    strictest = _strictest_latency(profile)
+    return strictest and strictest[1]
 
 
 def memory_need_gib(profile: Profile) -> float | None:
@@ -496,7 +498,7 @@ SIGNALS: dict[str, Signal] = {
             "step.checkpoint_exposed": _exposed(_step("checkpoint_s")),
             "step.untimed_exposed": _exposed(_untimed),
             "step.comm_fraction": _step("comm_s"),
-            "latency.of_target": _latency_share,
+            "latency.of_target": lambda p: _share(worst_latency_ms(p), p.job.latency_slo_ms),
             "latency.and_target": _latency_and_target,
         }
     ),

@@ -54,12 +54,8 @@ def duplicates(
     return [
         more
         for same in named.values()
-        for more in sorted(in_order(same), key=partial(_rank, recorded))[1:]
+        for more in sorted(in_order(same), key=lambda made: [*recorded, made.id].index(made.id))[1:]
     ]
-
-
-def _rank(recorded: list[str], resource: Resource) -> int:
-    return recorded.index(resource.id) if resource.id in recorded else len(recorded)
 
 
 def end_duplicates(session: Session, more: Iterable[Resource]) -> None:

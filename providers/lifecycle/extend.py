@@ -97,7 +97,8 @@ def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
     machines, doubts = list[Resource](), list[str]()
     for entry in run.computing:
         answer = ask(session, entry, run.marks) if entry.state == "made" else None
-        if answer is None or answer.state == "gone" or _is_ending(answer.resource):
+        ends = answer and answer.resource and answer.resource.state == "ending"
+        if answer is None or answer.state == "gone" or ends:
             continue
         if answer.resource is None:
             doubts.append(f"{entry.name} ({entry.id}): {answer.why}")
@@ -108,10 +109,6 @@ def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
     if not machines:
         raise RefusedError(f"no machine of {run.marks.run} is there to be extended.")
     return tuple(machines)
-
-
-def _is_ending(resource: Resource | None) -> bool:
-    return resource is not None and resource.state == "ending"
 
 
 def _named(resource: Resource, entry: JournaledResource) -> Resource:

@@ -170,10 +170,6 @@ def _remove(session: Session, verdict: Verdict) -> int:
     return end_run(session, verdict.marks, verdict.regions, doing=f"reaped: {verdict.why}")
 
 
-def _close(session: Session, verdict: Verdict) -> int:
-    return end_run(session, verdict.marks, verdict.regions, doing=verdict.why)
-
-
 def _prove(session: Session, verdict: Verdict) -> int:
     """Ask its machines what ends them; one that says "nothing" for as long as a launch waits ends.
 
@@ -223,7 +219,7 @@ def _keep(session: Session, verdict: Verdict) -> int:
 
 _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {
     "remove": _remove,
-    "close": _close,
+    "close": lambda session, v: end_run(session, v.marks, v.regions, doing=v.why),
     "adopt": _prove,
     "finish": _finish,
     "prove": _prove,

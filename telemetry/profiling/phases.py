@@ -69,7 +69,8 @@ def _ticks(
 ) -> _Ticks | None:
     columns = [name for name in (GPU, TIME, *LOADS, _POWER) if name in samples]
     devices = [rows for _, rows in by_gpu(samples[columns])]
-    loads = [load for rows in devices if (load := _load(rows)) is not None]
+    reads = ([read for slot in LOADS if (read := _read_of(rows, slot))] for rows in devices)
+    loads = [of_device[0] for of_device in reads if of_device]
     stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
@@ -99,10 +100,6 @@ def _spins(
     waiting, lost = loads >= _SPINS, loads <= 1.0 - _SPINS  # the rank that died runs no kernel
     all_wait = (waiting | lost).all(axis=0) & waiting.any(axis=0)
     return np.asarray(all_wait & (drawn_w < _SPINNING_POWER * np.quantile(drawn_w, 0.95)))
-
-
-def _load(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    return next((read for slot in LOADS if (read := _read_of(rows, slot))), None)
 
 
 def _read_of(rows: Columns, slot: str) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:

@@ -194,6 +194,7 @@ def tiles(plan: Plan) -> list[_Tile]:
         note = _("expected, by a change on today's machine")
     prefix = ">= " if total.at_least else ""
     saves = before - cost.mid
+    share = report_text.percent(float(saves / before)) if before else "-"
     paid = _Tile(
         label=_("You pay"),
         value=prefix + report_text.whole_dollars(before),
@@ -207,7 +208,7 @@ def tiles(plan: Plan) -> list[_Tile]:
         _Tile(
             label=_("That saves {period}", period=year_words(plan)),
             value=year(saves, plan),
-            note=_("{share}; pays back: {time}", share=_share(saves, before), time=_back(plan)),
+            note=_("{share}; pays back: {time}", share=share, time=_back(plan)),
             good=saves > 0,
         ),
     ]
@@ -237,10 +238,6 @@ def _use(plan: Plan) -> str:
     if busy is UNSET:
         return _("GPU use unknown")
     return _("the GPU is busy {share} of the time", share=report_text.percent(busy))
-
-
-def _share(saves: Decimal, before: Decimal) -> str:
-    return report_text.percent(float(saves / before)) if before else "-"
 
 
 def _back(plan: Plan) -> str:

@@ -218,7 +218,7 @@ def paid_back(option: Option, plan: Plan) -> str:
 
 
 def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
-    """Return `payback 71 d`, `does not pay back` for None; `71+ d` where moving may cost more.
+    """Return `payback 71 d`, `does not pay back` for None; `over 71 d` where moving may cost more.
 
     Args:
         periods: of the plan.
@@ -230,7 +230,7 @@ def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
         return time
     days = round(periods * _DAYS_PER_MONTH)
     if plan.period == "month" and 0 < days <= _LONG_DAYS:
-        time = _("{n} d", n=f"{days}+" if is_least else days)
+        time = _("over {n} d", n=days) if is_least else _("{n} d", n=days)
     return _("payback {time}", time=time)
 
 

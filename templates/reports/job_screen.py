@@ -151,11 +151,16 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
     mends = job.answer.now is not None and job.answer.now.mends_limit
-    if option is None and not ends_machine(job) and not mends:
+    keeps = option is None and not ends_machine(job) and not mends
+    has_step = job.answer.now is not None and job.answer.reason is not None
+    if keeps and not has_step:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
+    if keeps and has_step:
+        why = stay(job).removeprefix(_("Keep it for now: ")).removeprefix(_("Keep it: "))
+        notes.append(Line(label=_("Why stay"), text=why, kind="note"))
     notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
@@ -209,14 +214,9 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
                 hours=f"{hours.high:.0f}",
             )
         )
-    if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
-        broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
-        texts.append(
-            _(
-                "It costs more, but keeps the limit that today's machine breaks: {limits}.",
-                limits=broken,
-            )
-        )
+    if today.broken_limits:
+        limits = join(translate_text(broken.detail) for broken in today.broken_limits)
+        texts.append(_("It keeps a limit that today's machine breaks: {limits}.", limits=limits))
     return texts
 
 
@@ -478,7 +478,7 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
         figures = (usd_range, saved, *([work_and_return] if now.kind == "try" else []))
         freed_h = job.baseline.hours.mid * (1 - (now.time_factor or 1))
         if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
-            freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
+            freed = _("frees {hours} machine-hours, which are paid for", hours=f"{freed_h:,.0f}")
             figures = (freed, work)
     return Action(
         label=_("Now"), id=id_, text=translate_text(now.what), figures=figures, cost=now.usd
@@ -500,7 +500,7 @@ def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> st
     longest = max(parts, key=len, default=())
     titles = [report_text.action(code, plan) for code in codes if code not in longest]
     titles = [title.partition(" (")[0] for title in titles] if done else titles
-    return _(" + ").join([_("with {n}", n=done.index(longest) + 1), *titles] if longest else titles)
+    return _(" + ").join([_("step {n}", n=done.index(longest) + 1), *titles] if longest else titles)
 
 
 def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:

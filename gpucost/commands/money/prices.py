@@ -187,7 +187,8 @@ def _show(
             ]
         )
         return
-    shown = rows if output.format != "table" or output.verbose else rows[: _rows_shown()]
+    fitting = min(_SHOWN, max(_LEAST_SHOWN, terminal_height() - _AROUND))
+    shown = rows if output.format != "table" or output.verbose else rows[:fitting]
     print_table(_table(shown, query, catalog, output, why=why), output)
     hidden = len(rows) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
@@ -202,11 +203,6 @@ def _show(
         output.say(f"{left_out}. Without --region they are listed.")
     if rows:
         output.say(_cheapest([offer for offer, _ in rows], catalog, by=SORTS[query.order]))
-
-
-def _rows_shown() -> int:
-    """Return how many rows fit the screen with what is said around them."""
-    return min(_SHOWN, max(_LEAST_SHOWN, terminal_height() - _AROUND))
 
 
 def _table(

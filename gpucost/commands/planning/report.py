@@ -13,7 +13,7 @@ from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import kind_of_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options, save_file
-from planner.documents.plan_change import PlanChange, plan_change
+from planner.documents.plan_change import plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, reading_plan, showing
@@ -48,16 +48,13 @@ def report(
     against = base if fail_over_increase is not None else None
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=against)
     plan = load_plan(plan_path)
-    change = _change(base, plan) if style == "github-comment" else None
+    compared = base if style == "github-comment" else None
+    change = plan_change(load_plan(compared), plan) if compared else None
     over_time = _over_time(plan_path, series, plan, style)
     with showing(rate), reading_plan(plan_path):
         text = render_report(plan, style=style, lang=lang, change=change, over_time=over_time)
     save_file(target, [text], output)
     return gate.check(plan, output)
-
-
-def _change(base: str | None, plan: Plan) -> PlanChange | None:
-    return None if base is None else plan_change(load_plan(base), plan)
 
 
 def _over_time(

@@ -1,0 +1,124 @@
+"""What today's machine cannot do is said, and answered with a machine that can."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.plan.making import to_plan
+from planner.profile.model import Latency, Profile, Statistics
+from templates.language.translate import use_language
+from templates.reports.first_screen import FirstScreen, first_screen
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+_BUSY = {"util.kernel_time": 0.9, "util.sm_active": 0.8, "mem.used_gib": 60.0}
+SMALL = sold("small", "1.00", ram_gib=32.0)
+SAME = sold("same", "0.50", ram_gib=32.0, provider="elsewhere")
+LARGE = sold("large", "1.50", ram_gib=64.0)
+
+
+def out_of_ram(growth: float | None) -> Profile:
+    """A training whose host of 32 GiB ran out, at 30 GiB when last read."""
+    host = {"ram_used_gib": Statistics(mean=20.0, max=30.0)}
+    if growth is not None:
+        host |= {"ram_growth_gib_per_h": Statistics(mean=growth)}
+    job = a_profile(_BUSY, host=host, ram_gib=32.0, ended="host-out-of-memory", hours=200.0)
+    return running(job, SMALL)
+
+
+def screen_of(job: Profile, *offers: object, **asked: object) -> FirstScreen:
+    """The first screen of a job over these offers."""
+    return first_screen(to_plan(plan(job, offers=offers, **asked)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("growth", [3.0, None])
+def test_a_job_that_ran_out_of_host_memory_gets_a_machine_with_more(growth: float | None) -> None:
+    """200 h at $1.50 are $300: half as dear, but no larger, is no answer, nor is to keep it."""
+    made = to_plan(plan(out_of_ram(growth), offers=(SMALL, SAME, LARGE)))
+    (job,) = made.jobs
+    assert [option.offer.instance_type for option in job.options] == ["large"]
+    assert job.choice is not None
+    assert str(job.choice.cost.mid) == "300.00"
+    assert {r.offer: r.reason for r in job.rejected}["elsewhere/same"] == "memory"
+    screen = first_screen(made)
+    assert not [line for line in screen.lines if line.text.startswith("Keep it")]
+    wanted = ["ran out of host memory"], ["fix-leak"] if growth else []
+    assert [b.detail for b in job.baseline.breaks] == wanted[0]
+    assert list(job.answer.now.actions if job.answer.now else ()) == wanted[1]
+    if growth:
+        assert job.findings[0].cause.startswith("The program's memory grew until")
+        assert "memory-leak" in {finding.code for finding in job.findings}
+
+
+def test_a_missed_deadline_is_said_of_today() -> None:
+    """A run of 50 h is to end within 24: the machine that is twice as fast keeps that."""
+    work = {"unit": "image", "rate_per_s": 10.0, "total": 50 * 3600 * 10.0}
+    job = running(a_profile(_BUSY, hours=None, **work))
+    fast = sold("fast", "3.00", gpu="B200-SXM", gpu_memory_gib=180)
+    made = to_plan(plan(job, offers=(TODAY, fast), deadline_h=40.0))
+    screen = first_screen(made)
+    said = [line.text for line in screen.notes if "today's machine breaks" in line.text]
+    assert len(said) == 1
+    assert "50.0 h" in said[0]
+    assert "40 h" in said[0]
+    with use_language("zh", made):
+        assert any("现有机器做不到" in line.text for line in first_screen(made).notes)
+
+
+def test_four_of_eight_idle_gpus_are_priced_on_the_machine_of_four() -> None:
+    """Half of $16 an hour for 100 h: $800 saved, as the other four never ran a kernel."""
+    busy = {"util.kernel_time": 0.96, "mem.used_gib": 40.0, "util.sm_active": 0.8}
+    idle = {"util.kernel_time": 0.0, "mem.used_gib": 0.0, "util.sm_active": 0.0}
+    eight, four = sold("eight", "16.00", gpu_count=8), sold("four", "8.00", gpu_count=4)
+    each = [busy] * 4 + [idle] * 4
+    job = running(
+        a_profile(each=each, gpu_count=8, parallelism="ddp", interconnect="nvlink"), eight
+    )
+    (planned,) = plan(
+        job, offers=(eight, four, sold("away", "2.00", gpu_count=4, provider="x"))
+    ).jobs
+    now = planned.now
+    assert now is not None
+    assert now.actions == ("fewer-gpus",)
+    assert now.saves is not None
+    assert str(now.saves.mid) == "800.00"
+
+
+def test_the_percentile_that_is_held_against_the_target_is_named() -> None:
+    """Of a 99th and a 95th percentile the stricter is compared, and told by its name."""
+    job = a_profile(_BUSY, kind="inference_online", latency_slo_ms=400.0)
+    for latency, name in (
+        ({"p95": 500.0, "p99": 700.0}, "p99 is 700"),
+        ({"p95": 500.0}, "p95 is 500"),
+    ):
+        slow = replace(job, job=replace(job.job, latency_ms=Latency(**latency)))
+        (planned,) = plan(running(slow)).jobs
+        assert f"Its {name} ms, the target 400 ms." in planned.findings[0].cause
+
+
+def test_a_step_here_stands_without_a_word_to_keep_it() -> None:
+    """What saves on today's machine is advice enough; why nothing moves is said after it."""
+    starved = a_profile(
+        {"util.kernel_time": 0.3, "mem.used_gib": 9.0},
+        host={"cpu_util": 0.95},
+        unit="image",
+        hours=90.0,
+    )
+    screen = screen_of(running(starved), TODAY)
+    assert [action.label for action in screen.actions] == ["Now"]
+    assert "Advice" not in {line.label for line in screen.facts}
+    (why,) = (line.text for line in screen.notes if line.label == "Why stay")
+    assert not why.startswith("Keep it")
+    alone = screen_of(running(a_profile(_BUSY)), TODAY)
+    assert "Advice" in {line.label for line in alone.facts}
+
+
+def test_accumulation_is_no_cure_of_an_exchange_in_every_micro_batch() -> None:
+    """Embeddings that are spread over GPUs are sent for each micro-batch."""
+    step = {"mean_s": 0.3, "comm_s": 0.12, "compute_s": 0.17, "count": 5000}
+    fields = {"gpu_count": 8, "interconnect": "nvlink", "unit": "sample", **step}
+    for way, applies in (("mixed", False), ("ddp", True)):
+        eight = sold("eight", "16.00", gpu_count=8)
+        job = running(a_profile(_BUSY, parallelism=way, **fields), eight)
+        (planned,) = plan(job, offers=(eight,)).jobs
+        finding = next(f for f in planned.findings if f.code == "communication-bound")
+        assert ("gradient-accumulation" in finding.actions) is applies
