@@ -155,8 +155,8 @@ def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> dict[str, Sav
     if today is None or cost is None:
         return {}
     longest_h, gpus = context.work.hours.mid * _SAME_TIME, today.gpu_count * context.baseline.count
-    alike = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
-    fewer = (o for o in alike if o.offer.gpu_count * o.count < gpus)
+    same_kind = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
+    fewer = (o for o in same_kind if o.offer.gpu_count * o.count < gpus)
     unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER})
     option = min(unchanged, key=lambda o: o.cost, default=None)
     saves = option and _chosen(option, context).saves

@@ -54,7 +54,9 @@ def duplicates(
     return [
         more
         for same in named.values()
-        for more in sorted(in_order(same), key=lambda made: [*recorded, made.id].index(made.id))[1:]
+        for more in sorted(
+            in_order(same), key=lambda machine: [*recorded, machine.id].index(machine.id)
+        )[1:]
     ]
 
 
