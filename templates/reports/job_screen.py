@@ -150,17 +150,12 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
-    mends = job.answer.now is not None and job.answer.now.mends_limit
-    keeps = option is None and not ends_machine(job) and not mends
-    has_step = job.answer.now is not None and job.answer.reason is not None
-    if keeps and not has_step:
-        facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
+    kept = _kept(job)
+    facts.extend(line for line in kept if line.kind == "advice")
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
-    if keeps and has_step:
-        why = stay(job).removeprefix(_("Keep it for now: ")).removeprefix(_("Keep it: "))
-        notes.append(Line(label=_("Why stay"), text=why, kind="note"))
+    notes += [line for line in kept if line.kind == "note"]
     notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
@@ -183,6 +178,17 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         wasted_usd=_wasted_usd(job),
         cause=translate_text(job.verdict.cause) if job.verdict else "",
     )
+
+
+def _kept(job: JobPlan) -> list[Line]:
+    """Return why nothing moves; below what is to be done here, as a note."""
+    now = job.answer.now
+    if job.choice is not None or ends_machine(job) or (now is not None and now.mends_limit):
+        return []
+    if now is None or job.answer.reason is None:
+        return [Line(label=_("Advice"), text=stay(job), kind="advice")]
+    why = stay(job).removeprefix(_("Keep it for now: ")).removeprefix(_("Keep it: "))
+    return [Line(label=_("Why stay"), text=why, kind="note")]
 
 
 def _sharing(job: JobPlan, plan: Plan) -> str:
