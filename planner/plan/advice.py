@@ -96,8 +96,8 @@ def cure_now(
     late = is_late(context)
     most_usd = choice.cost if choice is not None and late else Decimal("inf")
     scaled = (o for o in options if o.scaling and (late or choice) and o.cost <= most_usd)
-    here = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
-    staying = next(here, None)
+    stays = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
+    staying = next(stays, None)
     if (queue := _too_slow(context, staying)) is not None:
         return queue
     if staying is not None:
@@ -106,15 +106,14 @@ def cure_now(
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:
-            together = _together(finding, best, priced, context)
-            return together or _try_with_end(best, context, priced)
+            return _together(finding, best, priced, context) or _try_with_end(best, context, priced)
         if finding is findings[0] and (grave := _of_grave(finding, context, priced)) is not None:
             return grave  # the cure of a lesser cause does not mend this one
     worst = _worst(findings)
     if worst is None:
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
-    return None if cure is None else _try(cure, context, priced.get(cure.code))
+    return cure and _try(cure, context, priced.get(cure.code))
 
 
 def _needs_no_gpu(findings: Sequence[Finding], context: JobContext) -> bool:

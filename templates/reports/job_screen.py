@@ -137,7 +137,7 @@ class FirstScreen:
 
 def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     """Return the first lines of one job of a plan, as `first_screen`."""
-    today, option = job.baseline, job.choice
+    today = job.baseline
     busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
     where = machine_name(today.offer, today.count)
     if today.offer is not None:
@@ -150,12 +150,12 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
-    kept = _kept(job)
-    facts.extend(line for line in kept if line.kind == "advice")
+    reasons = _why_nothing_moves(job)
+    facts.extend(line for line in reasons if line.kind == "advice")
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
-    notes += [line for line in kept if line.kind == "note"]
+    notes += [line for line in reasons if line.kind == "note"]
     notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
@@ -180,7 +180,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     )
 
 
-def _kept(job: JobPlan) -> list[Line]:
+def _why_nothing_moves(job: JobPlan) -> list[Line]:
     """Return why nothing moves; below what is to be done here, as a note."""
     now = job.answer.now
     if job.choice is not None or ends_machine(job) or (now is not None and now.mends_limit):
