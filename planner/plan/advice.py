@@ -113,7 +113,7 @@ def cure_now(
     if worst is None:
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
-    return cure and _try(cure, context, priced.get(cure.code))
+    return None if cure is None else _try(cure, context, priced.get(cure.code))
 
 
 def _needs_no_gpu(findings: Sequence[Finding], context: JobContext) -> bool:
