@@ -267,7 +267,9 @@ def _with_unit(name: str, *units: str) -> _ParsedType:
     def parse(text: str) -> float:
         match = _NUMBER_UNIT.fullmatch(text) or re.fullmatch(r"([\d.]+)(%?)", text)
         if match is None or match[2] not in units:
-            raise ValueError(f"{text!r}: write a number with {' or '.join(units)}.")
+            raise ValueError(
+                f"{text!r}: write a number with {' or '.join(units)}, such as 2.5{units[0]}."
+            )
         return float(match[1]) * _UNITS[match[2]]
 
     return _ParsedType(name, parse)

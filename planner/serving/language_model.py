@@ -24,7 +24,7 @@ _BYTES_16BIT = 2.0
 _PRECISIONS = tomllib.loads(Path(__file__).with_name("precisions.toml").read_text("utf-8"))
 WEIGHT_BYTES: Mapping[str, float] = _PRECISIONS["weight_bytes"]
 """Bytes of a weight by precision; scales of quantized blocks (2-6 %) are left out."""
-_LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16)\b|-v0[\d.]*$")
+_LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16)\b|-v0[\d.]*$|-\d{4}$")
 _QUANTIZED = re.compile(r"-(fp8|nvfp4|mxfp4|int8|w8a8|int4|w4a16|awq|gptq)\b.*$", re.IGNORECASE)
 _KINDS: Mapping[str, str] = _PRECISIONS["kinds"]
 _NO_GENERATOR = re.compile(r"\b(bge|e5|gte|clip|flux|sdxl|whisper\w*|embed\w*|rerank\w*)\b")
@@ -152,6 +152,8 @@ def model_named(name: str) -> LanguageModel:
     table = models()
     matches = [model for model in table.values() if _own(model.name) == _own(name)]
     matches = matches or [model for model in table.values() if _plain(model.name) == _plain(name)]
+    longer = [m for m in table.values() if _own(m.name).startswith(f"{_plain(name)}-")]
+    matches = matches or [model for model in longer if not _quantized(model.name)]
     if name in table or len(matches) == 1:
         return table.get(name) or matches[0]
     quantized = _quantized(name)
@@ -263,7 +265,6 @@ def model_like(
         attention_layers=depth,
         kv_heads=heads,
         kv_bytes=depth * kv_width,
-        context=near.context,
         basis="as stated" if stated else f"of that many parameters, shaped as {near.name}",
         weak=not stated,
     )

@@ -1,6 +1,7 @@
 """Requests of a service: when they come, and how many tokens each takes and gives."""
 
 import bisect
+import math
 import random
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -34,8 +35,10 @@ SHAPES: Mapping[str, tuple[Quantiles, Quantiles]] = {
     "rag": _LONG,
     "agent": _LONG,
     "code": _LONG,
+    "fixed": ((1,) * len(_PARTS),) * 2,
 }
 """Prompts and answers by kind of use; scaled to the means that are stated."""
+_CUTS = 20  # of the longest, after each of which the others grow: the mean is met to 0.1 %
 NEED_A_TRACE = frozenset({"agent", "code"})
 """Kinds whose requests come in bursts: Azure's trace of a code assistant (2023) takes under 9 % of
 the rate that requests at random would, so that a mean rate says nothing of them."""
@@ -50,6 +53,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
         output: tokens of an answer, mean.
         shape: how lengths spread around the means.
         cached_fraction: of the prompt tokens that a prefix cache answers.
+        longest: tokens of a prompt, at most: what the model's window leaves; None: not known.
         trace: seconds, prompt and output tokens of real requests, in order; empty: at random.
     """
 
@@ -58,6 +62,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     output: float
     shape: str = "chat"
     cached_fraction: float = 0.0
+    longest: int | None = None
     trace: tuple[tuple[float, int, int], ...] = ()
 
     @property
@@ -95,7 +100,7 @@ def requests(traffic: Traffic, rate: float, count: int, seed: int) -> Requests:
         gaps = (chance.expovariate(1.0) / rate for _ in range(count))
         arrivals = list(accumulate(gaps))
         prompt_shape, output_shape = SHAPES[traffic.shape]
-        prompts = _lengths(prompt_shape, traffic.prompt, count, chance)
+        prompts = _lengths(prompt_shape, traffic.prompt, count, chance, traffic.longest)
         outputs = _lengths(output_shape, traffic.output, count, chance)
     fresh = 1.0 - traffic.cached_fraction
     return Requests(
@@ -106,17 +111,25 @@ def requests(traffic: Traffic, rate: float, count: int, seed: int) -> Requests:
     )
 
 
-def _lengths(shape: Quantiles, mean: float, count: int, chance: random.Random) -> list[int]:
-    """Return lengths by the inverse of their distribution, straight between its quantiles."""
+def _lengths(
+    shape: Quantiles, mean: float, count: int, chance: random.Random, longest: int | None = None
+) -> list[int]:
+    """Return lengths by the inverse of their distribution, straight between its quantiles.
+
+    None is over the longest: what is cut off is given to the others, so that the mean stays.
+    """
     drawn = []
+    shortest = shape[0] if shape[0] == shape[-1] else 0.0
     for _ in range(count):
         part = chance.random()
         index = bisect.bisect_left(_PARTS, part)
-        low_part, low = (_PARTS[index - 1], shape[index - 1]) if index else (0.0, 0.0)
+        low_part, low = (_PARTS[index - 1], shape[index - 1]) if index else (0.0, shortest)
         share = (part - low_part) / (_PARTS[index] - low_part)
         drawn.append(low + (shape[index] - low) * share)
-    scale = mean * count / sum(drawn)
-    return [max(1, round(length * scale)) for length in drawn]
+    for _ in range(_CUTS if longest else 1):
+        scale = mean * count / sum(drawn)
+        drawn = [min(length * scale, longest or math.inf) for length in drawn]
+    return [max(1, round(length)) for length in drawn]
 
 
 def check_traffic(traffic: Traffic) -> None:

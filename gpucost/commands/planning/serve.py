@@ -78,7 +78,9 @@ def _model(typed: dict[str, Any]) -> LanguageModel:
     return model_named(typed["model"])
 
 
-def _traffic(typed: dict[str, Any], rate: float, trace: str | None = None) -> Traffic:
+def _traffic(
+    typed: dict[str, Any], model: LanguageModel, rate: float, trace: str | None = None
+) -> Traffic:
     rows = _read_trace(trace) if trace else ()
     prompt, output = typed["prompt"], typed["answer"]
     if rows:
@@ -86,12 +88,17 @@ def _traffic(typed: dict[str, Any], rate: float, trace: str | None = None) -> Tr
         rate = rate or len(rows) / max(rows[-1][0], 1.0)
     if not (rate > 0 and prompt >= 1 and output >= 1):
         raise InputError(Message("serving.say-rate"))
+    longest = None if model.context is None else model.context - round(output)
+    if longest is not None and prompt > longest:
+        window = {"tokens": prompt + output, "window": model.context or 0}
+        raise InputError(Message("serving.too-long", model=model.name, **window))
     return Traffic(
         rate=rate,
         prompt=prompt,
         output=output,
         shape=typed["shape"],
         cached_fraction=min(typed["cache_hit"], 1.0),
+        longest=longest,
         trace=rows,
     )
 
@@ -195,9 +202,10 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     on = typed | {"gpu": typed["measured_on"]}
     run = _anchor(_measured(measured, on), targets) if measured else None
     rate = batch / float(typed["deadline"] or _YEAR_S) if batch else typed["rate"]
+    model = _model(typed) if run is None or typed["model"] else run.model
     question = Question(
-        model=_model(typed) if run is None or typed["model"] else run.model,
-        traffic=_traffic(typed, rate, None if batch else typed["trace"]),
+        model=model,
+        traffic=_traffic(typed, model, rate, None if batch else typed["trace"]),
         targets=targets,
         batch=batch,
         budget_usd=typed["budget"],
@@ -318,7 +326,7 @@ def curve_(output: Output, lang: str, **typed: Any) -> None:
     gpu = _card(typed["gpu"], output.say)
     linked = is_socketed(gpu) if typed["nvlink"] is None else typed["nvlink"]
     layout = Layout(gpu, ranks, precision, linked and ranks > 1)
-    question = Question(model=model, traffic=_traffic(typed, 1.0), targets=())
+    question = Question(model=model, traffic=_traffic(typed, model, 1.0), targets=())
     print_answer(curve(question, layout, price), output, lang)
 
 

@@ -10,9 +10,10 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
+from msgspec import structs
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from planner.serving import load, search
+from planner.serving import load, search, traffic
 from planner.serving.language_model import model_named, models
 from planner.serving.server import server
 from pricing.hardware import gpus
@@ -545,6 +546,39 @@ def test_a_prompt_that_uses_up_the_target_by_itself_is_nothing_to_rent(call: Cal
     assert "p99 prompt (41,864 tokens by --shape chat) takes 2,851 ms by itself" in tight
     assert "raise that target" in tight
     assert "Nothing to rent" not in call("serve", "plan", *model, *asked, "5s", *shape).out
+
+
+def test_lengths_stay_in_the_window_of_the_model(call: Call) -> None:
+    """Qwen2.5-7B takes 32,768 tokens: 100,000 are refused, and 30,000 in the mean are cut there."""
+    long = ("serve", "plan", "--model", "qwen2.5-7b", "--rate", "0.05", "--ttft-p99", "10s", *DAY)
+    refused(call(*long, "--prompt", "100000", "--answer", "500"), "100,500 tokens", "32,768")
+    asked = traffic.Traffic(rate=1.0, prompt=30_000.0, output=500.0, longest=32_268)
+    drawn = traffic.requests(asked, 1.0, 1000, 1).prompts
+    assert max(drawn) == 32_268
+    assert sum(drawn) / 1000 == pytest.approx(30_000, rel=0.005)
+    fixed = traffic.requests(structs.replace(asked, shape="fixed"), 1.0, 100, 1)
+    assert set(fixed.prompts) == {30_000}
+    assert set(fixed.outputs) == {500}
+    refused(call(*long, "--peak", "5"), "such as 2.5x")
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "precision"),
+    [
+        ("qwen2.5-7b", "Qwen/Qwen2.5-7B-Instruct", "bf16"),
+        ("qwen3-14b-fp8", None, "fp8"),
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", "bf16"),
+        ("llama-4-scout", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "bf16"),
+        ("mistral-small", "mistralai/Mistral-Small-24B-Instruct-2501", "bf16"),
+        ("deepseek-r1-0528", "deepseek-ai/DeepSeek-R1", "fp8"),
+        ("glm-4.5", "zai-org/GLM-4.5", "bf16"),
+    ],
+)
+def test_popular_names_are_known(name: str, model: str | None, precision: str) -> None:
+    """A beginning that one model has, without what says how it was tuned or when."""
+    found = model_named(name)
+    assert found.native_precision == precision
+    assert found.name == (model or name)
 
 
 def test_a_unit_must_be_written(call: Call) -> None:
