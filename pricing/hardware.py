@@ -24,6 +24,8 @@ _WORDS = re.compile(r"[a-z0-9]+")
 # pair is 80 against 94.
 _MEMORY_TOLERANCE = 0.1
 _NEAREST = 3
+_CLASS = re.compile(r"([a-z]+)[^a-z\d]*(\d+)")
+_LAPTOP = re.compile(r"\b(l|laptop|mobile|notebook|max-?q)\b", re.IGNORECASE)
 _MEMORY_SLICES = 8
 
 
@@ -299,11 +301,22 @@ def _unknown_gpu(name: str) -> str:
 
 
 def _nearest(name: str) -> list[str]:
-    """Return up to three canonical names, the most similar first."""
-    aliases = _aliases()
+    """Return up to three canonical names of its class, the most similar first.
+
+    A class has the letters of a name and as many digits: GB10 is no GB300; none is near a laptop's.
+    """
+    if _LAPTOP.search(name):
+        return []
+    aliases, family = _aliases(), _class_of(name)
     close = difflib.get_close_matches(_key(name), sorted(aliases), n=3 * _NEAREST, cutoff=0.5)
-    names = [gpu.name for match in close for gpu in aliases[match].models]
+    models = (gpu for match in close for gpu in aliases[match].models)
+    names = [gpu.name for gpu in models if _class_of(gpu.name) == family]
     return list(dict.fromkeys(names))[:_NEAREST]
+
+
+def _class_of(name: str) -> tuple[str, int] | None:
+    match = _CLASS.search(_key(name))
+    return (match[1], len(match[2])) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -283,7 +283,8 @@ _OF_ONE_GPU = re.compile(
     re.IGNORECASE,
 )
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
-_STAMPED = re.compile(r"^\[?[\w: .-]*\d\d:\d\d:\d\d[\d.]*Z?\]?\s+")  # as `ts` puts before a line
+# As `ts` puts before a line, or pdsh.
+_STAMPED = re.compile(r"^(?:[A-Za-z][\w.-]*: +|\[?[\w: .-]*\d\d:\d\d:\d\d[\d.]*Z?\]?\s+)")
 _HEADER_WITHIN = 200
 
 

@@ -40,6 +40,7 @@ _STAMP = re.compile(
     r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
     r"(?=\S)"
 )
+_HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*): +(?=\S)")  # of pdsh and clush
 _LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): (?:GPU is lost|Unknown Error)")
 _UNIT = re.compile(r"[%A-Za-z\]]$")
 # People end a table with a line of means or sums: it is not a device's.
@@ -280,21 +281,24 @@ class Rows:
 
 
 def _without_stamps(text: str, first: str, hints: Hints) -> str:
-    """Return lines before which `ts` or a logger put the time, with it as a cell of its own."""
-    stamped = _STAMP.match(first)
+    """Return lines before which `ts` put the time, or `pdsh` the host, with it as a cell."""
+    pattern, column, group = _STAMP, "timestamp", "time"
+    if _HOST.match(first):
+        pattern, column, group = _HOST, "hostname", "host"
+    stamped = pattern.match(first)
     header = csv_header([first[stamped.end() :]], hints) if stamped else None
     if stamped is None or header is None or header[1][0] == "1":
         return text
     delimiter, columns, _ = header
-    timed = first_of(meanings(columns, hints), "timestamp") is not None
+    timed = first_of(meanings(columns, hints), group if group == "host" else column) is not None
     named = first[stamped.end() :]
 
     def without(line: str) -> str:
-        stamp = _STAMP.match(line)
+        stamp = pattern.match(line)
         own = line[stamp.end() :] if stamp else line
         if stamp is None or timed:
             return own
-        return f"{'timestamp' if own == named else stamp['time']}{delimiter}{own}"
+        return f"{column if own == named else stamp[group]}{delimiter}{own}"
 
     return "\n".join(map(without, text.split("\n")))
 

@@ -134,7 +134,11 @@ def test_memory_tells_models_of_one_name_apart(name: str, memory_gib: float, mod
     ("name", "said"),
     [
         ("RTX 4080", "Nearest known: RTX-4090"),
-        ("A1000", "A100-SXM-40GB"),
+        ("A101", "A100-SXM-40GB"),
+        ("A1000", "no name is near"),
+        ("NVIDIA GB10", "no name is near"),
+        ("NVIDIA GeForce RTX 3060 L", "no name is near"),
+        ("GeForce RTX 3060 Laptop GPU", "no name is near"),
         ("RTX 6000", "several cards: Quadro-RTX-6000 \\(24 GiB\\), RTX-6000-Ada"),
         ("zzzzzz", "no name is near. Known: T4"),
     ],

@@ -361,3 +361,21 @@ def test_readings_far_apart_are_a_profile(apart_min: int, left: int, tmp_path: P
     assert len(profile.gpus) == 8
     assert profile.window is not None
     assert profile.window.interval_s == apart_min * 60.0
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_hosts_that_pdsh_puts_before_lines_are_told_apart(*, timed: bool, tmp_path: Path) -> None:
+    """Two hosts of two GPUs are four: GPU 0 of each is busy, GPU 1 idle."""
+    names = "timestamp, index, utilization.gpu [%], memory.used [MiB]"
+    if not timed:
+        names = names.removeprefix("timestamp, ")
+    lines = []
+    for host in ("gpu-a01", "gpu-a02"):
+        lines.append(f"{host}: {names}")
+        for second in range(30):
+            when = f"2026/11/23 12:00:{second:02}.000, " if timed else ""
+            lines += [f"{host}: {when}0, 90 %, 9000 MiB", f"{host}: {when}1, 0 %, 15 MiB"]
+    profile = imported(tmp_path, "\n".join(lines) + "\n")
+    assert (profile.gpu_count, profile.hardware.nodes) == (4, 2)
+    means = sorted(gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus)
+    assert means == pytest.approx([0.0, 0.0, 0.9, 0.9])
