@@ -303,7 +303,7 @@ def _unknown_gpu(name: str) -> str:
 def _nearest(name: str) -> list[str]:
     """Return up to three canonical names of its class, the most similar first.
 
-    A class has the letters of a name and as many digits: GB10 is no GB300; none is near a laptop's.
+    A class has the letters of a name and as many digits, as GB200 and GB300; laptops have none.
     """
     if _LAPTOP.search(name):
         return []
