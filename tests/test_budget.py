@@ -24,15 +24,15 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # raised by one on that day, when the last circles of imports were cut, and lost again since. The 50
 # lines that were added on that day without room were paid back on the next.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_200,
+    "lines of code": 69_192,
     "files": 447,
     "modules with one importer": 64,
     "modules in a circle of imports": 0,
     "public classes": 641,
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
-    "vague names": 181,
-    "uses of Any": 307,
+    "vague names": 180,
+    "uses of Any": 306,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.
