@@ -45,7 +45,8 @@ def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
 
 def _staying(job: JobDraft, why: str = "keep.nothing-ran") -> JobDraft:
     reason = job.reason if job.baseline.owed else Message(why)
-    return replace(job, recommended=STAY, named=Named(), proof=None, reason=reason)
+    named = Named(first_launchable=job.named.first_launchable)
+    return replace(job, recommended=STAY, named=named, proof=None, reason=reason)
 
 
 def _ended(job: JobDraft, plans: Mapping[str, JobDraft]) -> JobDraft:

@@ -230,7 +230,7 @@ def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
         return time
     days = round(periods * _DAYS_PER_MONTH)
     if plan.period == "month" and 0 < days <= _LONG_DAYS:
-        time = _("over {n} d", n=days) if is_least else _("{n} d", n=days)
+        time = _(">{n} d", n=days) if is_least else _("{n} d", n=days)
     return _("payback {time}", time=time)
 
 
