@@ -27,7 +27,6 @@ from planner.choice.workload import (
     check_horizon,
     choose_period,
     gpus_held,
-    of_known_end,
     tenancies,
     workload,
 )
@@ -375,7 +374,6 @@ def assess(  # noqa: PLR0913 - what a job is planned from
 ) -> JobContext:
     """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, requirements, period)
-    profile = of_known_end(profile)
     baseline = find_baseline(profile, work, catalog, requirements, tenancy)
     profile = with_machine(profile, baseline.offer, assumed=baseline.assumed)
     working = at_work(profile)

@@ -16,9 +16,7 @@ from statistics import fmean
 from planner.choice.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
-from planner.profile.frameworks import ends
 from planner.profile.join import by_shared_gpus, devices_of
-from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.profile.source import part_measured
 from planner.serving.measured_service import MeasuredService, measured_service
@@ -228,26 +226,11 @@ def _copies_note(profile: Profile, copies: int) -> Message:
     return Message(code, job=profile.job.name, n=copies, gpus=gpus, all=copies * gpus)
 
 
-def of_known_end(profile: Profile) -> Profile:
-    """Return the profile as of a job that ends, where its kind is not said and its program is."""
-    job = profile.job
-    if job.kind is not JobKind.UNKNOWN or not ends(job.framework):
-        return profile
-    return replace(profile, job=replace(job, kind=JobKind.INFERENCE_OFFLINE))
-
-
-def _of_end(profile: Profile) -> list[str]:
-    """Return the note that a job is taken to end by what its program is; none elsewhere."""
-    name, program = profile.job.name, profile.job.framework or ""
-    note = Message("note.work-ends", job=name, program=program)
-    return [] if of_known_end(profile) is profile else [note]
-
-
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
-    usage, notes, around = profile.usage, _of_end(profile), profile.idle_around_fraction
+    usage, notes, around = profile.usage, list[str](), profile.idle_around_fraction
     idle, ended = idle_shares(profile, requirements, nights_between(profile))
-    fixed = of_known_end(profile).job.kind.has_fixed_work or period == "run"
+    fixed = profile.job.kind.has_fixed_work or period == "run"
     if period == "run":
         hours, total = _run_hours(profile)
         units: float | None = total

@@ -58,15 +58,6 @@ def family(
     return "reinforcement" if plays else "graphs" if samples else stated
 
 
-def ends(framework: str | None) -> bool:
-    """Return whether a program does an amount of work and ends: one that simulates or renders.
-
-    A language for GPUs, or an engine that also shows pictures live, says neither.
-    """
-    is_open = set(_plain(framework).split()) & set(WORDS["open_ended"])
-    return family(framework) in ("simulation", "rendering") and not is_open
-
-
 def preallocates(framework: str | None) -> bool:
     """Return whether the program takes GPU memory when it starts, before it needs it."""
     is_engine = " tensorrt llm " in f" {_plain(framework)} "
