@@ -11,8 +11,7 @@ from planner.choice.offers import OnSale
 from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
-from planner.signals.finding import Finding
-from planner.signals.thresholds import FAILING
+from planner.signals.finding import Finding, program_finding
 from pricing.catalog.offer import Offer
 from pricing.message import Message, join
 from pricing.money import usd
@@ -144,5 +143,5 @@ END = "end-job"
 
 def must_end(findings: tuple[Finding, ...]) -> bool:
     """Return whether the job does nothing that another machine could do faster or cheaper."""
-    first = next((finding for finding in findings if finding.code != FAILING), None)
+    first = program_finding(findings)
     return first is not None and END in first.actions and first.confidence != "possible"

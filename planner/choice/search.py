@@ -113,7 +113,7 @@ def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
     size, differs = context.sized(offer), offer.gpu != context.gpu.name
     yield size
     if size.machines > 1 and offer.gpu_count > 1 and differs and context.profile.job.kind.trains:
-        yield size._replace(machines=1, used=round(offer.gpu_count), today=False)
+        yield size._replace(machines=1, used=round(offer.gpu_count))
 
 
 class _Speeds(NamedTuple):
@@ -589,10 +589,8 @@ def scaling(
         limit=limit.words,
     )
     ordered = offer.gpu_count * size.machines * result.peak
-    fewer = (
-        _copies_h(result, offer, context)
-        < context.work.replicas * context.work.hours.mid - _ROUNDING
-    )
+    now_h = context.work.replicas * context.work.hours.mid
+    fewer = _copies_h(result, offer, context) < now_h - _ROUNDING
     return result if (fewer or is_late(context)) and ordered >= offer.minimum_gpus else None
 
 

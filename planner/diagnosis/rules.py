@@ -45,7 +45,7 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return share if share is None or not self.faster else share * (1.0 - 1.0 / self.faster)
 
 
-# Wastes that follow from several signals, each with those and its law.
+# Wastes that follow from signals by a law, each with those.
 _LAWS: Mapping[str, tuple[tuple[str, ...], Callable[..., float | None]]] = {
     "waiting": ((BUSY,), lambda busy: 1.0 - busy),
     "unfilled": ((BUSY, SM), lambda busy, sm: max(0.0, busy - sm)),
@@ -53,6 +53,7 @@ _LAWS: Mapping[str, tuple[tuple[str, ...], Callable[..., float | None]]] = {
         (BUSY, "util.kernel_time.most"),
         lambda mean, peak: max(0.0, 1.0 - mean / peak) if peak else None,
     ),
+    "batch-left": (("serving.fuller_batch",), lambda more: 1.0 - 1.0 / more),
     # Of GPU time, what waits for the slowest rank.
     "behind": (
         ("ranks.behind", "hardware.gpu_count"),

@@ -11,8 +11,7 @@ from planner.models.document import Messages, Number, need
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.profile.kinds import JobKind
-from planner.signals.finding import Finding, Saved
-from planner.signals.thresholds import FAILING
+from planner.signals.finding import Finding, Saved, program_finding
 from pricing.money import Amount
 
 
@@ -314,4 +313,4 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def program_finding(self) -> Finding | None:
         """The first finding but for a failing GPU, which no change of the program mends."""
-        return next((finding for finding in self.findings if finding.code != FAILING), None)
+        return program_finding(self.findings)

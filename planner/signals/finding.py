@@ -1,11 +1,13 @@
 """What a diagnosis finds, and what a cure saves: the values that plans and diagnoses hold."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from planner.models.document import Number
 from planner.signals.signals import SIGNALS
+from planner.signals.thresholds import FAILING
 from pricing.money import Amount
 
 Severity = Literal["high", "medium", "low", "info"]
@@ -83,3 +85,8 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     mid: Amount
     high: Amount
     time_factor: Number | None = None
+
+
+def program_finding(findings: Iterable[Finding]) -> Finding | None:
+    """Return the first finding but for a failing GPU, which no change of the program mends."""
+    return next((finding for finding in findings if finding.code != FAILING), None)

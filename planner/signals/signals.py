@@ -434,7 +434,6 @@ SIGNALS: dict[str, Signal] = {
             "serving.requests_waiting": _serving("requests_waiting"),
             "serving.preemptions_per_s": _serving("preemptions_per_s"),
             "serving.fuller_batch": fuller_batch,
-            "serving.batch_left": lambda p: (more := fuller_batch(p)) and 1.0 - 1.0 / more,
             "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
             "hardware.gpu_count": lambda p: float(p.gpu_count),
             "hardware.cpu_cores_per_gpu": _cores_per_gpu,

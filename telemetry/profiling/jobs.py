@@ -1,10 +1,11 @@
 """Says which readings belong to which job, and has each job's profile built."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
@@ -72,12 +73,8 @@ def profiles(
 
 def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> Iterator[Profile]:
     """Yield a profile of each machine whose GPUs no job held; tell which, and other free GPUs."""
-    samples, machines = merged.samples, defaultdict[str, list[GpuIdentity]](list)
-    job_gpus = set(samples.loc[samples[JOB].notna(), GPU].unique())
-    read = set(samples[GPU].unique())
-    for gpu in (gpu for gpu in merged.gpus if gpu.key in read):
-        machines[host_name(gpu) or ""].append(gpu)
-    for host, gpus in sorted(machines.items()):
+    job_gpus, read = _labelled(merged.samples), set(merged.samples[GPU].unique())
+    for host, gpus in _by_machine(gpu for gpu in merged.gpus if gpu.key in read).items():
         free = [gpu for gpu in gpus if gpu.key not in job_gpus]
         in_use = boards_of([gpu for gpu in gpus if gpu.key in job_gpus])  # in part, too
         boards: dict[str, str | int] = {
@@ -94,11 +91,23 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
 
 def _has_free_machine(merged: Recording) -> bool:
     """Return whether no GPU of one of several machines has a job's label."""
-    samples, machines = merged.samples, {host_name(gpu) for gpu in merged.gpus}
-    labelled = set(samples.loc[samples[JOB].notna(), GPU].unique())
-    return None not in machines and machines != {
-        host_name(gpu) for gpu in merged.gpus if gpu.key in labelled
-    }
+    machines, labelled = _by_machine(merged.gpus), _labelled(merged.samples)
+    return "" not in machines and any(
+        labelled.isdisjoint(gpu.key for gpu in gpus) for gpus in machines.values()
+    )
+
+
+def _labelled(samples: pd.DataFrame) -> set[str]:
+    """Return the keys of the GPUs that a job's label was read of."""
+    return set(samples.loc[samples[JOB].notna(), GPU].unique())
+
+
+def _by_machine(gpus: Iterable[GpuIdentity]) -> dict[str, list[GpuIdentity]]:
+    """Return GPUs by the name of their machine, sorted; "" where it has none."""
+    machines = defaultdict[str, list[GpuIdentity]](list)
+    for gpu in gpus:
+        machines[host_name(gpu) or ""].append(gpu)
+    return dict(sorted(machines.items()))
 
 
 def _of_gpus(merged: Recording, gpus: Sequence[GpuIdentity]) -> Recording:
@@ -114,18 +123,15 @@ def _unlike_machines(merged: Recording) -> dict[str, list[GpuIdentity]]:
     The GPUs of one job wait for each other in kernels, so that the slow and those that wait read
     busy. Empty where they are alike, where the program itself was watched, and where it is unknown.
     """
-    machines = defaultdict[str, list[GpuIdentity]](list)
-    for gpu in merged.gpus:
-        machines[host_name(gpu) or ""].append(gpu)
+    machines = _by_machine(merged.gpus)
     if len(machines) < 2 or "" in machines or merged.observed or _UTIL not in merged.samples:  # noqa: PLR2004
         return {}
     hosts = {gpu.key: host for host, gpus in machines.items() for gpu in gpus}
     samples = merged.samples
-    if np.ptp(samples[TIME].to_numpy(dtype=float)) < _LONG_S:
-        return {}
+    is_long = np.ptp(samples[TIME].to_numpy(dtype=float)) >= _LONG_S
     use = samples[_UTIL].astype(float).groupby(samples[GPU].map(hosts)).mean()
     unlike = len(use) == len(machines) and use.min() < _UNLIKE * use.max()
-    return dict(sorted(machines.items())) if unlike else {}
+    return machines if is_long and unlike else {}
 
 
 def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:

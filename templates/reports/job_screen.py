@@ -617,8 +617,8 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
 def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     """Yield what would settle the answer, and what a full screen leaves out."""
     ends = job.answer.now is not None and job.answer.now.kind == "end"
-    is_open = job.kind == "unknown" and job.answer.next is None and not ends and job.busy_fraction
-    if is_open and plan.period == "month":
+    is_open = job.kind == "unknown" and job.answer.next is None and not ends
+    if is_open and job.busy_fraction != 0 and plan.period == "month":
         ask = _(
             "if it ends, say --kind training (simulations: inference_offline): faster is cheaper"
         )

@@ -9,6 +9,7 @@ from templates.reports.first_screen import first_screen
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 _BUSY = {"util.kernel_time": 0.95, "util.sm_active": 0.9, "mem.used_gib": 60.0}
+_NOTHING = {"util.kernel_time": 0.0, "mem.used_gib": 0.0, "power.board_w": 50.0}
 
 
 def test_the_cheapest_says_why_a_lower_price_is_not_it() -> None:
@@ -33,3 +34,11 @@ def test_running_out_of_memory_is_said_once() -> None:
     job = replace(job, job=replace(job.job, ended="gpu-out-of-memory-likely"))
     texts = [line.text for line in first_screen(to_plan(plan(running(job)))).lines]
     assert len([text for text in texts if "ran out of" in text]) == 1
+
+
+def test_a_job_of_unknown_kind_and_use_is_asked_whether_it_ends() -> None:
+    """The line stands where use was not measured, too; of what does nothing there is none."""
+    for metrics, asks in (({"mem.used_gib": 8.0}, True), (_BUSY, True), (_NOTHING, False)):
+        made = to_plan(plan(running(a_profile(metrics, kind="unknown"))))
+        texts = [line.text for line in first_screen(made).notes]
+        assert any(text.startswith("if it ends, say --kind") for text in texts) is asks, metrics
