@@ -124,11 +124,11 @@ def added_steps(earlier: Event, later: Event) -> Event:
 def _added_spans(earlier: Event, later: Event) -> Event:
     """Return two stretches as one, with their number and the time that they spread over."""
     begin, end = earlier["t_s"], later["t_s"] + (later.get("over_s") or later["s"])
-    sums = {name: _plus(earlier.get(name), later.get(name)) for name in ("wait_s", "bytes")}
+    waited = {"wait_s": _plus(earlier.get("wait_s"), later["wait_s"])} if "wait_s" in later else {}
     return {
         **earlier,
         **later,
-        **{name: value for name, value in sums.items() if name in later},
+        **waited,
         "t_s": begin,
         "s": round(earlier["s"] + later["s"], 6),
         "n": int(earlier.get("n") or 1) + int(later.get("n") or 1),

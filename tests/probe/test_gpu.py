@@ -92,12 +92,10 @@ def test_an_error_of_ours_stops_the_timing_only(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in done.of("odd")[0]["what"]
 
 
-def test_peak_memory_and_tf32_are_told(tmp_path: Path) -> None:
-    """Peaks of all devices add up; whether matrix products may use TF32 is told."""
+def test_tf32_is_told(tmp_path: Path) -> None:
+    """Whether matrix products may use TF32 is told."""
     (tmp_path / "train.py").write_text(START + LOOP.replace("COPY", "pass"))
     done = run(tmp_path, "train.py")
-    (memory,) = done.of("memory")
-    assert (memory["allocated_peak_gib"], memory["reserved_peak_gib"]) == (7, 11)
     (precision,) = done.of("precision")
     assert (precision["autocast"], precision["dtype"], precision["tf32"]) == (
         None,

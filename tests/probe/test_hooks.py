@@ -96,24 +96,12 @@ def test_the_first_line_says_who_speaks(tmp_path: Path) -> None:
 
 
 def test_a_loader_tells_its_settings_once(tmp_path: Path) -> None:
-    """A loader is described at its first iteration, with what differs from the defaults."""
+    """A loader is described at its first iteration, and no more."""
     program = "l = DataLoader(range(10), batch_size=4)\nfor e in range(3): list(l)\n"
     (tmp_path / "train.py").write_text(START + program)
     (loader,) = run(tmp_path, "train.py").of("loader")
     del loader["t_s"]
-    assert loader == {
-        "event": "loader",
-        "loader": 1,
-        "batch_size": 4,
-        "num_workers": 0,
-        "prefetch_factor": None,
-        "pin_memory": False,
-        "persistent_workers": False,
-        "dataset": "range",
-        "iterable": False,
-        "length": 3,
-        "given": ["batch_size"],
-    }
+    assert loader == {"event": "loader", "loader": 1, "batch_size": 4, "num_workers": 0}
 
 
 def test_a_wait_tells_whether_it_works_or_sleeps(tmp_path: Path) -> None:
@@ -180,7 +168,7 @@ for b in DataLoader(Outer(), 4): o.step()
 """
     (tmp_path / "train.py").write_text(START + program)
     done = run(tmp_path, "train.py")
-    assert [event["dataset"] for event in done.of("loader")] == ["Outer"]
+    assert [(e["loader"], e["batch_size"]) for e in done.of("loader")] == [(1, 4)]
     assert 8 * 0.005 <= done.total("data_wait_s") <= done.total("step_s")
     assert done.total("items") == 8
 
@@ -199,8 +187,8 @@ SGD(head.parameters()).step()
     assert model["parallelism"] == "ddp"
 
 
-def test_files_of_one_checkpoint_carry_its_number(tmp_path: Path) -> None:
-    """Each saved file is written at once; files saved in a row share the number."""
+def test_each_file_of_a_checkpoint_is_timed(tmp_path: Path) -> None:
+    """Each saved file is told at once, and its time is part of the step's."""
     program = """
 for b in DataLoader(range(4), 2):
     o.step()
@@ -209,8 +197,7 @@ for b in DataLoader(range(4), 2):
     (tmp_path / "train.py").write_text(START + program)
     done = run(tmp_path, "train.py")
     spans = [event for event in done.of("span") if event["kind"] == "checkpoint"]
-    assert [span["checkpoint"] for span in spans] == [1, 1, 2, 2]
-    assert all(size > 1000 for size in (span["bytes"] for span in spans))
+    assert len(spans) == 4
     first = sum(span["s"] for span in spans[:2])
     assert done.total("checkpoint_s") == pytest.approx(first, abs=1e-5)
 

@@ -246,7 +246,6 @@ class Spans:
         begin_s: float,
         length_s: float,
         wait_s: float | None = None,
-        saved: tuple[int | None, int] = (None, 0),
     ) -> None:
         """Take a stretch.
 
@@ -255,7 +254,6 @@ class Spans:
             begin_s: when it began, by time.perf_counter().
             length_s: how long it took.
             wait_s: time of it that was spent waiting for input, None where unknown.
-            saved: bytes written, None where unknown, and the number of their checkpoint.
         """
         if self._first_s is None:
             self._first_s = begin_s
@@ -267,8 +265,6 @@ class Spans:
         span.length_s += length_s
         span.end_s = begin_s + length_s
         span.wait_s = plus(span.wait_s, wait_s)
-        span.size = plus(span.size, saved[0])
-        span.number = saved[1]
         if width < AT_ONCE_S or span.end_s - span.begin_s >= width:
             self._write(kind, self._held.pop(kind))
 
@@ -283,23 +279,19 @@ class Spans:
             fields.update(n=span.n, over_s=round(span.end_s - span.begin_s, 6))
         if kind == "evaluation":
             fields["wait_s"] = None if span.wait_s is None else round(span.wait_s, 6)
-        if kind == "checkpoint":
-            fields.update(bytes=span.size, checkpoint=span.number)
         self._events.write("span", wall(span.begin_s), **fields)
 
 
 class Held:
     """Stretches of one kind that are not written yet."""
 
-    __slots__ = ("begin_s", "end_s", "length_s", "n", "number", "size", "wait_s")
+    __slots__ = ("begin_s", "end_s", "length_s", "n", "wait_s")
 
     def __init__(self, begin_s: float) -> None:
         self.begin_s = self.end_s = begin_s
         self.n = 0
         self.length_s = 0.0
         self.wait_s: float | None = 0.0
-        self.size: int | None = 0
-        self.number = 0
 
 
 PATIENCE_S = 1.0  # an optimizer that steps has mostly done so by then

@@ -1,4 +1,4 @@
-"""What is written beside the steps: rank, model, precision, memory.
+"""What is written beside the steps: rank, model, precision; and how long copies take.
 
 The model is the root module that an optimizer trains, found among the living objects without a
 patch.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     _Pair = Tuple[Foreign, Foreign]
 
 
-MEMORY_EVERY_S = 5.0
+LOOK_EVERY_S = 5.0
 MOST_TOLD = 100  # a program that changes its precision each step is not told for ever
 
 
@@ -46,8 +46,7 @@ class Circumstances:
         self._optimizer = 0
         self._autocast: object = self
         self._dtype: str | None = None
-        self._memory_s = 0.0
-        self._peaks: tuple[float, float] | None = None
+        self._looked_s = 0.0
         self._told = 0
 
     def look(self, optimizer: Foreign, end_s: float) -> None:
@@ -69,27 +68,15 @@ class Circumstances:
             self._autocast = autocast
             self._told += 1
             self._guarded(write_precision, probe, autocast, self._dtype)
-        if end_s - self._memory_s >= MEMORY_EVERY_S:
-            self._memory_s = end_s
-            self._guarded(self._write_memory)
+        if end_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = end_s
             self._guarded(watch_copies, probe)
-        else:
-            return
-        probe.steps.resume(perf_counter())
+            probe.steps.resume(perf_counter())
 
     def _write_model(self, optimizer: Foreign) -> None:
         model = describe(optimizer)
         self._dtype = None if model["dtype"] is None else str(model["dtype"])
         self._probe.events.write("model", None, **model)
-
-    def _write_memory(self) -> None:
-        """Write the peaks where they have grown."""
-        before, self._peaks = self._peaks, peaks()
-        if self._peaks is not None and self._peaks != before:
-            allocated_gib, reserved_gib = self._peaks
-            self._probe.events.write(
-                "memory", allocated_peak_gib=allocated_gib, reserved_peak_gib=reserved_gib
-            )
 
     def _guarded(self, part: Callable[..., object], *arguments: object) -> None:
         try:
@@ -105,14 +92,8 @@ def _write_rank(probe: Probe) -> None:
         return
     world = distributed.get_world_size()
     if world > 1:
-        local = os.environ.get("LOCAL_RANK", "")
-        probe.events.write(
-            "rank",
-            rank=distributed.get_rank(),
-            world=world,
-            local_rank=int(local) if local.isdigit() else None,
-            run=_run(os.environ),
-        )
+        rank = distributed.get_rank()
+        probe.events.write("rank", rank=rank, world=world, run=_run(os.environ))
 
 
 def _run(environ: Mapping[str, str]) -> str | None:
@@ -126,8 +107,6 @@ def _run(environ: Mapping[str, str]) -> str | None:
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
 
 
-GIB = 2**30
-
 # Name of a class among the bases of any module in the model: parallelism.
 PARALLEL = {
     "DistributedDataParallel": "ddp",
@@ -139,7 +118,7 @@ PARALLEL = {
 
 
 def describe(optimizer: Foreign) -> dict[str, object]:
-    """Return size, main data type and parallelism of what an optimizer trains.
+    """Return number of parameters, main data type and parallelism of what an optimizer trains.
 
     The model is the outermost module that holds the most of the optimizer's parameters; where none
     is found the optimizer's parameters stand for it.
@@ -148,15 +127,11 @@ def describe(optimizer: Foreign) -> dict[str, object]:
     root = root_of({id(parameter) for parameter in trained})
     parameters = trained if root is None else list(root.parameters())
     by_dtype: dict[str, int] = {}
-    size = 0
     for parameter in parameters:
-        count = parameter.numel()
-        size += count * parameter.element_size()
         name = str(parameter.dtype).rpartition(".")[2]
-        by_dtype[name] = by_dtype.get(name, 0) + count
+        by_dtype[name] = by_dtype.get(name, 0) + parameter.numel()
     return {
         "parameters": sum(by_dtype.values()),
-        "gib": round(size / GIB, 6),
         "dtype": max(by_dtype, key=lambda name: by_dtype[name]) if by_dtype else None,
         "parallelism": "none" if root is None else _parallelism(root),
     }
@@ -196,21 +171,6 @@ def _parallelism(root: Foreign) -> str:
             if base.__name__ in PARALLEL:
                 return PARALLEL[base.__name__]
     return "none"
-
-
-def peaks() -> tuple[float, float] | None:
-    """Return the peaks since the start, GiB over all devices; None before CUDA is in use.
-
-    Allocated by tensors, and reserved from the driver. Reads counters of the allocator on the host:
-    the GPU is not waited for.
-    """
-    cuda = sys.modules["torch"].cuda
-    if not cuda.is_initialized():
-        return None
-    devices = range(cuda.device_count())
-    allocated = sum(map(cuda.max_memory_allocated, devices)) / GIB
-    reserved = sum(map(cuda.max_memory_reserved, devices)) / GIB
-    return round(allocated, 6), round(reserved, 6)
 
 
 def write_precision(probe: Probe, autocast: object, dtype: str | None) -> None:

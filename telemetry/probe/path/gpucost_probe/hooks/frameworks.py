@@ -8,7 +8,6 @@ seen, nor is the time of the optimizer. Of JAX, TensorFlow and CuPy it is told t
 
 from __future__ import annotations
 
-import os
 from time import perf_counter
 
 from ..steps import Loader
@@ -17,15 +16,9 @@ from .instrument import Hook, Outermost, attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Tuple
 
     from ..foreign import Foreign
     from ..process import Probe
-
-    _Saving = Tuple[Foreign, float]
-
-
-GIB = 2**30
 
 
 class Fit:
@@ -88,14 +81,7 @@ class Fit:
         count = int(model.count_params())
         mixed = policy.compute_dtype != policy.variable_dtype
         dtype = str(policy.variable_dtype)
-        width = int("".join(filter(str.isdigit, dtype)) or 32) // 8
-        self.probe.events.write(
-            "model",
-            parameters=count,
-            gib=round(count * width / GIB, 6),
-            dtype=dtype,
-            parallelism="none",
-        )
+        self.probe.events.write("model", parameters=count, dtype=dtype, parallelism="none")
         self.probe.events.write(
             "precision",
             autocast=str(policy.compute_dtype) if mixed else None,
@@ -117,60 +103,41 @@ def patch_keras(module: ModuleType, probe: Probe) -> None:
         attach(module.CallbackList, name, arguments, Hook(probe.events.odd, take))
 
 
-# Module: the function that saves, and the parameter that names the file.
+# Module: the function that saves.
 SAVING = {
-    "torch.serialization": ("save", "f"),
-    "torch.distributed.checkpoint.state_dict_saver": ("save", "checkpoint_id"),
-    "safetensors.torch": ("save_file", "filename"),
-    "lightning.fabric.utilities.cloud_io": ("_atomic_save", "filepath"),
-    "lightning_fabric.utilities.cloud_io": ("_atomic_save", "filepath"),
+    "torch.serialization": "save",
+    "torch.distributed.checkpoint.state_dict_saver": "save",
+    "safetensors.torch": "save_file",
+    "lightning.fabric.utilities.cloud_io": "_atomic_save",
+    "lightning_fabric.utilities.cloud_io": "_atomic_save",
 }
-TOGETHER_S = 2.0  # files of one checkpoint follow each other within this time
 
 
 class _Checkpoints:
-    """Numbers the checkpoints of a process: several files, saved in a row, are one."""
+    """Times the files that a process saves, once it has trained."""
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._outermost = Outermost()
-        self._number = 0
-        self._end_s = 0.0
-        self._step = -1
 
-    def saves(self, target: Foreign) -> _Saving | None:
-        """Take a file that begins to be saved; one within another is part of it."""
-        return (target, perf_counter()) if self._outermost.enter() else None
+    def saves(self) -> float | None:
+        """Return when a file begins to be saved; None of one within another: it is part of that."""
+        return perf_counter() if self._outermost.enter() else None
 
-    def saved(self, saving: _Saving | None, _value: object) -> None:
+    def saved(self, begin_s: float | None, _value: object) -> None:
         """Take one saved file."""
-        if saving is None:
+        if begin_s is None:
             return
-        end_s, probe, (target, begin_s) = perf_counter(), self._probe, saving
+        length_s, probe = perf_counter() - begin_s, self._probe
         self._outermost.leave()
-        if not probe.events.greeted:
-            return  # it has not trained: what it saves is not a checkpoint
-        if self._step != probe.steps.count or begin_s - self._end_s > TOGETHER_S:
-            self._number += 1
-        self._step, self._end_s = probe.steps.count, end_s
-        probe.steps.saved(end_s - begin_s)
-        entry = (_size(target), self._number)
-        probe.steps.spans.add("checkpoint", begin_s, end_s - begin_s, saved=entry)
+        if probe.events.greeted:  # else it has not trained: what it saves is not a checkpoint
+            probe.steps.saved(length_s)
+            probe.steps.spans.add("checkpoint", begin_s, length_s)
 
-    def not_saved(self, saving: _Saving | None) -> None:
+    def not_saved(self, begin_s: float | None) -> None:
         """Take that nothing was saved."""
-        if saving is not None:
+        if begin_s is not None:
             self._outermost.leave()
-
-
-def _size(target: Foreign | str) -> int | None:
-    """Return the bytes of what was saved, None if that cannot be told."""
-    try:
-        if isinstance(target, (str, os.PathLike)):
-            return None if os.path.isdir(target) else os.path.getsize(target)
-        return int(target.tell())
-    except Exception:
-        return None
 
 
 _checkpoints: dict[int, _Checkpoints] = {}
@@ -178,10 +145,9 @@ _checkpoints: dict[int, _Checkpoints] = {}
 
 def patch_saving(module: ModuleType, probe: Probe) -> None:
     """Patch a module with a function that saves."""
-    name, target = SAVING[module.__name__]
     checkpoints = _checkpoints.setdefault(id(probe), _Checkpoints(probe))
     hook = Hook(probe.events.odd, checkpoints.saves, checkpoints.saved, checkpoints.not_saved)
-    attach(module, name, (target,), hook)
+    attach(module, SAVING[module.__name__], (), hook)
 
 
 def note_other(_module: ModuleType, probe: Probe) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from time import perf_counter
 
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
     _Fetch = Tuple["_LoaderRecord", Foreign, float, Optional[Tuple[float, float]]]
 
 
-# Settings that an event tells; `given` names those that differ from the constructor's default. A
-# script that writes a default out cannot be told from one that leaves it away.
-SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
-OTHERS = ("drop_last", "timeout", "generator", "worker_init_fn", "collate_fn")
-DERIVED = {"prefetch_factor": (None, 2)}
 _ATTRIBUTE = "_gpucost_loader"
 MOST_TOLD = 1000  # a loader made for each step is not told for ever
 _LOOKED_AT, _EVERY = 32, 8  # waits of each loader whose work is looked at: the first, then one in 8
@@ -94,23 +88,17 @@ class Loaders:
     def _tell(self, loader: Foreign, record: _LoaderRecord) -> None:
         events = self._probe.events
         events.hello("pytorch")
-        iterable = bool(loader._dataset_kind)
-        if not iterable:
+        if not loader._dataset_kind:  # of an iterable data set nobody knows the items
             record.batch_size = loader.batch_size
             record.sampled = _length(loader.sampler) if record.batch_size else None
-        fields = {name: _plain(getattr(loader, name, None)) for name in SETTINGS}
-        if loader.batch_size is None:  # a batch sampler of the program's own may know it
-            fields["batch_size"] = _plain(getattr(loader.batch_sampler, "batch_size", None))
+        size = loader.batch_size
+        if size is None:  # a batch sampler of the program's own may know it
+            size = getattr(loader.batch_sampler, "batch_size", None)
         events.write(
             "loader",
-            None,
             loader=record.number,
-            **fields,
-            dataset=type(loader.dataset).__name__,
-            iterable=iterable,
-            # The length of an iterable loader is not asked: asking makes PyTorch warn later.
-            length=None if iterable else _length(loader),
-            given=_written(loader),
+            batch_size=size if isinstance(size, int) else None,
+            num_workers=loader.num_workers,
         )
 
     def starts(self, loader: Foreign) -> _Start | None:
@@ -174,34 +162,6 @@ class Loaders:
             self._probe.events.write(
                 "reading", loader=record.number, waited_s=record.waited_s, wanted_s=record.wanted_s
             )
-
-
-def _written(loader: Foreign) -> list[str]:
-    """Return the names of settings that differ from the default."""
-    names = []
-    own = next(base for base in type(loader).__mro__ if base.__name__ == "DataLoader")  # PyTorch's
-    parameters = inspect.signature(own).parameters
-    for name in (*SETTINGS, *OTHERS):
-        if name in parameters and hasattr(loader, name):
-            default = parameters[name].default
-            value = getattr(loader, name)
-            if name == "collate_fn":
-                plain = getattr(value, "__name__", "") in {"default_collate", "default_convert"}
-                defaults: tuple[object, ...] = (value,) if plain else ()
-            else:
-                defaults = DERIVED.get(name, (default,))
-            if not any(value is default or _equal(value, default) for default in defaults):
-                names.append(name)
-    return names
-
-
-def _equal(value: object, default: object) -> bool:
-    plain = (bool, int, float, str)
-    return isinstance(value, plain) and isinstance(default, plain) and value == default
-
-
-def _plain(value: object) -> object:
-    return value if value is None or isinstance(value, (bool, int, float, str)) else None
 
 
 def _length(sized: Sized) -> int | None:
