@@ -17,7 +17,7 @@ from gpucost.files.writing import write_file
 from gpucost.jobs.request import job_folder
 from gpucost.machines.state import CLOCK, open_journal
 from planner.models.document import convert, to_text
-from planner.plan.job import Effect
+from planner.models.estimate import Interval
 from pricing.errors import InputError, InterruptedByUserError, RefusedError
 from pricing.money import Amount
 from providers.interface import Deployment
@@ -62,7 +62,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     done: Done = "chosen"
     verdict: Verdict | None = None
     why: str = ""
-    speedup: Effect | None = None
+    speedup: Interval | None = None
     saves_usd: Amount | None = None
     period: Literal["month", "run"] | None = None
 

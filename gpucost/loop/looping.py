@@ -41,7 +41,8 @@ from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
 from gpucost.views.output import Output, Table, print_if_json, print_table
 from planner.documents.application import SWITCHED
-from planner.plan.job import Effect
+from planner.models.document import convert
+from planner.models.estimate import Interval
 from planner.signals.compute_share import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import EXACT, plain, show
@@ -310,7 +311,7 @@ def _judged(attempt: Round, proof: dict[str, Any]) -> Round:
         done="verified",
         verdict=proof["verdict"],
         why=proof["why"],
-        speedup=None if speed is None else Effect(**{k: speed[k] for k in ("low", "mid", "high")}),
+        speedup=None if speed is None else convert(Interval, speed),
         saves_usd=None if saves is None else Decimal(saves["usd"]),
         period=None if saves is None else saves["period"],
     )

@@ -11,7 +11,7 @@ import msgspec
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.feasibility import holds
 from planner.models.document import Number
-from planner.models.estimate import Estimate, exactly
+from planner.models.estimate import Estimate, Interval, exactly
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind, Parallelism
@@ -28,20 +28,6 @@ from pricing.money import HOURS_PER_MONTH, Amount, cents
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
 _UNMEASURED_WORK = "training on all GPUs, data-parallel (nothing measured)"
 _PLACE = re.compile(r"(?:(\d{1,4})x)?(\S+/\S+)")
-
-
-class HoursRange(msgspec.Struct, frozen=True, kw_only=True):
-    """How long work takes; 90 % of outcomes lie between low and high.
-
-    Attributes:
-        low: where the work runs fast [h].
-        mid: as expected [h].
-        high: where the work runs slowly [h].
-    """
-
-    low: float
-    mid: float
-    high: float
 
 
 class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +57,7 @@ class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: Amount
     usd_per_gpu_hour: Amount
     links: str
-    hours: HoursRange
+    hours: Interval
     usd: tuple[Amount, Amount, Amount]
     price_age_days: int
 
@@ -201,7 +187,7 @@ def _typical(machines: _Machines) -> Profile:
 
 def _side(machines: _Machines, speed: Estimate, hours: float, as_of: date) -> ComparedMachines:
     offer, gpus = machines.offer, round(machines.offer.gpu_count * machines.count)
-    hours_there = HoursRange(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
+    hours_there = Interval(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
     inside = offer.interconnect or "unknown"
     between = "" if machines.count == 1 else f"{machines.count} machines over the network"
     low, mid, high = (

@@ -16,7 +16,7 @@ from planner.actions import ACTIONS
 from planner.actions.action import compatible
 from planner.actions.settings import VARIABLES
 from planner.documents.machine import read_machine
-from planner.plan.job import Effect
+from planner.models.estimate import Interval
 from planner.plan.option import Settings
 from planner.plan.read import FoundOption
 from pricing.errors import InputError
@@ -39,7 +39,7 @@ class RecipeAction(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     kind: str = msgspec.field(name="class")
     settings: Settings
-    effect: Effect | None
+    effect: Interval | None
     by: str
     how: Mapping[str, str]
 

@@ -19,7 +19,7 @@ import msgspec
 from planner.choice.baseline import Baseline
 from planner.choice.context import host_share
 from planner.choice.feasibility import BUSIEST
-from planner.choice.requirements import Reason, Requirements
+from planner.choice.requirements import Requirements
 from planner.choice.workload import DAY_H, hourly_demand, measured_requests_per_s
 from planner.fleet.placements import Away, Home
 from planner.models.estimate import Estimate
@@ -165,12 +165,17 @@ def room_for(load: HourlyLoad) -> Room:
     return Room(weight, 1.0 - QUANTILE**2 / (4.0 * weight))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmoved:
-    """A job that a GPU is held for while others are, and why it cannot join them."""
+class Unmoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that a GPU is held for while others are, and why it cannot join them.
+
+    Attributes:
+        job: its name.
+        reason: one word.
+        detail: one sentence.
+    """
 
     job: str
-    reason: Reason
+    reason: str
     detail: str
 
 
@@ -431,7 +436,7 @@ def why_alone(tenant: Tenant, requirements: Requirements) -> Unmoved | None:
         ),
     )
     reason = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
-    return Unmoved(job=tenant.name, reason=reason[0], detail=reason[1]) if reason else None  # type: ignore[arg-type]
+    return Unmoved(job=tenant.name, reason=reason[0], detail=reason[1]) if reason else None
 
 
 def _uncut(tenant: Tenant) -> str:

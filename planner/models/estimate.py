@@ -11,6 +11,27 @@ from planner.models.document import Number
 from pricing.message import join
 
 
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """Between what a speed-up or a time lies, all above 0 and in order.
+
+    Attributes:
+        low: its low end.
+        mid: expected, or measured.
+        high: its high end.
+
+    Raises:
+        ValueError: the three are not in order, not finite or not above 0.
+    """
+
+    low: Number
+    mid: Number
+    high: Number
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.low <= self.mid <= self.high < math.inf:  # nor of NaN
+            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high}")
+
+
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A predicted number with a 90 % interval.
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import msgspec
 
 from planner.models.document import Instant, Number, convert, encode
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, Interval
 from pricing.errors import InputError
 from pricing.message import Message, join
 
@@ -29,25 +29,6 @@ _COVERAGE = 0.9
 # No interval of one's own runs is narrower than equal runs differ: hosts of one model, CV up to 2 %
 # (39 H100 hosts of Lambda's benchmark v2).
 _LEAST_HALF = _SD_OF_90 * 0.02
-
-
-class Ends(msgspec.Struct, frozen=True, kw_only=True):
-    """An interval of a speed-up, all above 0 and in order.
-
-    Attributes:
-        low: its low end [x].
-        mid: expected, or measured [x].
-        high: its high end [x].
-    """
-
-    low: Number
-    mid: Number
-    high: Number
-
-    def __post_init__(self) -> None:
-        ends = (self.low, self.mid, self.high)
-        if not all(map(math.isfinite, ends)) or not 0.0 < self.low <= self.mid <= self.high:
-            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high}")
 
 
 class PastPrediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +54,8 @@ class PastPrediction(msgspec.Struct, frozen=True, kw_only=True):
     option: str
     actions: tuple[str, ...]
     moved: bool
-    predicted: Ends
-    measured: Ends
+    predicted: Interval
+    measured: Interval
     verdict: str
     shift: Number = 0.0
     widened: Number = 1.0

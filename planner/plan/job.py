@@ -8,25 +8,12 @@ from msgspec import UNSET, UnsetType
 
 from planner.models.costs import Saving
 from planner.models.document import Messages, Number, need
+from planner.models.estimate import Interval
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved, program_finding
 from pricing.money import Amount
-
-
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Speed-up of the part of the time that an action acts on.
-
-    Attributes:
-        low: the least [x].
-        mid: expected [x].
-        high: the most [x].
-    """
-
-    low: Number
-    mid: Number
-    high: Number
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +34,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     kind: str = msgspec.field(name="class")
     acts_on: str | None = None
-    effect: Effect | None = None
+    effect: Interval | None = None
     rests_on: str | None = None
     settings: Settings
     effort_hours: Number | None = None

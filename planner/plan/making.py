@@ -18,7 +18,7 @@ from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.costs import Benefit, Move, Saving, TeamShare, UsdRange, WorkCost
 from planner.models.document import encode, messages_in, messages_of, to_text
-from planner.models.estimate import digits, digits_if_set, digits_of, rounded
+from planner.models.estimate import Interval, digits, digits_if_set, digits_of, rounded
 from planner.models.interruption import Distribution
 from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import (
@@ -32,18 +32,10 @@ from planner.plan.bill import (
 )
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.job import Answer, Effect, Ended, JobPlan, Rejected, Remedy, Way
+from planner.plan.job import Answer, Ended, JobPlan, Rejected, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
 from planner.plan.option import Baseline, BilledShare, MachineSetup, Option, ReasonAgainst
-from planner.plan.plan import (
-    Alternative,
-    Fleet,
-    Group,
-    KeepsOwnGpu,
-    Placement,
-    Plan,
-    RecommendedTotal,
-)
+from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
 from planner.plan.use import bill_use, job_use
 from planner.signals.finding import Saved
@@ -301,11 +293,11 @@ def remedy_documents(
     )
 
 
-def _effect(gain: Range | None) -> Effect | None:
+def _effect(gain: Range | None) -> Interval | None:
     if gain is None:
         return None
     low, mid, high = (round(speed, 3) for speed in gain)
-    return Effect(low=low, mid=mid, high=high)
+    return Interval(low=low, mid=mid, high=high)
 
 
 def packed_text(job: JobDraft, as_of: date) -> bytes:
@@ -399,9 +391,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
         cost_after=cents(fleet.cost_after),
         saves=saved(fleet.saving),
         placements=tuple(_placement(placement, places, plan) for placement in fleet.placements),
-        unmoved=tuple(
-            KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
-        ),
+        unmoved=fleet.unmoved,
         alternatives=tuple(
             Alternative(
                 offer=offer_on(alternative.offer, plan.as_of),

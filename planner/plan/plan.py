@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from planner.fleet.tenant import Unmoved
 from planner.models.costs import BillUse, Saving, TeamShare
 from planner.models.document import Messages, Number, digest, encode, need
 from planner.models.estimate import Estimate
@@ -97,20 +98,6 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     free: tuple[CostLine, ...] = ()
 
 
-class KeepsOwnGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that could not join another: one word, one sentence.
-
-    Attributes:
-        job: its name.
-        reason: one word.
-        detail: one sentence.
-    """
-
-    job: str
-    reason: str
-    detail: str
-
-
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):
     """The fleet with every job that can on another machine type, the others packed at home.
 
@@ -165,7 +152,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     cost_after: Amount
     saves: Saving
     placements: tuple[Placement, ...]
-    unmoved: tuple[KeepsOwnGpu, ...] = ()
+    unmoved: tuple[Unmoved, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     gap_fraction: Number | None = None
     search_ended_early: bool = False

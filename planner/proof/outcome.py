@@ -7,7 +7,8 @@ from datetime import datetime
 from statistics import median
 
 from planner.models.document import digest
-from planner.models.track_record import Ends, PastPrediction, TrackRecord
+from planner.models.estimate import Interval
+from planner.models.track_record import PastPrediction, TrackRecord
 from planner.plan.plan import Plan
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
@@ -44,8 +45,8 @@ def outcome_of(proof: Proof, plan: Plan, recorded: datetime) -> PastPrediction |
         option=prediction.option.name,
         actions=prediction.option.actions,
         moved=moved,
-        predicted=Ends(low=predicted.low, mid=predicted.mid, high=predicted.high),
-        measured=Ends(low=speed.low, mid=speed.mid, high=speed.high),
+        predicted=Interval(low=predicted.low, mid=predicted.mid, high=predicted.high),
+        measured=Interval(low=speed.low, mid=speed.mid, high=speed.high),
         verdict=proof.verification.verdict,
         shift=by.shift,
         widened=by.widened,

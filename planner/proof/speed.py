@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from planner.models.estimate import Interval
 from planner.prediction.profiled_step import rate_per_s
 from planner.signals.thresholds import FEWEST_READINGS
 from pricing.errors import InputError
@@ -27,8 +28,7 @@ CONFIDENCE = 0.95
 """Two-sided: "proved" is then said of a change without effect in 2.5 % of all cases."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRatio:
+class MeasuredRatio(Interval, frozen=True, kw_only=True):
     """How many times as fast, as it was measured; 1: as before, above 1: faster.
 
     Attributes:
@@ -36,20 +36,9 @@ class MeasuredRatio:
         mid: what was measured.
         high: upper end.
         basis: what it was worked out from, and how.
-
-    Raises:
-        ValueError: the three are not in order, not finite or not above 0.
     """
 
-    low: float
-    mid: float
-    high: float
     basis: str
-
-    def __post_init__(self) -> None:
-        finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
-        if not finite or not 0.0 < self.low <= self.mid <= self.high:
-            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
 
     @property
     def is_known(self) -> bool:

@@ -17,8 +17,8 @@ from gpucost.profiling.run_files import StepLine
 from gpucost.profiling.run_request import BatchSearch, BatchTried
 from gpucost.schemas.documents import DOCUMENTS
 from planner.models.document import encode
-from planner.models.track_record import Ends, PastPrediction, outcome_line
-from planner.plan.job import Effect
+from planner.models.estimate import Interval
+from planner.models.track_record import PastPrediction, outcome_line
 from telemetry.measure.capture_block import Block
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.recording.recording import GpuIdentity
@@ -32,7 +32,7 @@ AGENTS = {name for name in DOCUMENTS if name.startswith("agent-")}
 SCHEMA = re.compile(r"\bgpucost\.([a-z-]+)/v1")
 JOBS = sorted(path for path in EXAMPLES.rglob("*.json") if "pods" not in str(path))
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
-ENDS = Ends(low=1.0, mid=1.5, high=2.0)
+ENDS = Interval(low=1.0, mid=1.5, high=2.0)
 BLOCK = Block(begin_s=1.0, end_s=2.0, n=2, points={"a": [(0.5, 1.0)]}, means={"a": [0.5, None]})
 
 VALUES: dict[str, Any] = {
@@ -66,7 +66,7 @@ VALUES: dict[str, Any] = {
                     option="train/o1",
                     where="here",
                     settings=("tf32",),
-                    speedup=Effect(low=1.0, mid=1.5, high=2.0),
+                    speedup=Interval(low=1.0, mid=1.5, high=2.0),
                     costs_usd=Decimal("0.10"),
                 ),
             ),

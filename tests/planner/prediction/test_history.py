@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, Interval
 from planner.models.track_record import (
-    Ends,
     PastPrediction,
     correction,
     outcome_line,
@@ -20,12 +19,12 @@ from planner.models.track_record import (
 from pricing.errors import InputError
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-TOLD = Ends(low=1.5, mid=2.0, high=3.0)
+TOLD = Interval(low=1.5, mid=2.0, high=3.0)
 SHIPPED = Estimate(low=1.5, mid=2.0, high=3.0, basis="shipped")
 
 
 def outcome(
-    measured: float, number: int = 0, told: Ends = TOLD, *, moved: bool = False
+    measured: float, number: int = 0, told: Interval = TOLD, *, moved: bool = False
 ) -> PastPrediction:
     """Return an outcome, measured to 2 %."""
     return PastPrediction(
@@ -36,7 +35,7 @@ def outcome(
         actions=("dataloader-workers",),
         moved=moved,
         predicted=told,
-        measured=Ends(low=measured / 1.02, mid=measured, high=measured * 1.02),
+        measured=Interval(low=measured / 1.02, mid=measured, high=measured * 1.02),
         verdict="proved",
     )
 
@@ -47,13 +46,13 @@ def outcomes(*measured: float) -> list[PastPrediction]:
 
 
 _ENDS = st.tuples(st.floats(0.2, 5), st.floats(1, 3), st.floats(1, 3)).map(
-    lambda drawn: Ends(low=drawn[0] / drawn[1], mid=drawn[0], high=drawn[0] * drawn[2])
+    lambda drawn: Interval(low=drawn[0] / drawn[1], mid=drawn[0], high=drawn[0] * drawn[2])
 )
 _RECORDS = st.lists(st.tuples(st.floats(0.1, 10), _ENDS), min_size=1, max_size=30)
 
 
 @given(_RECORDS, _ENDS)
-def test_never_narrower_than_shipped(record: list[tuple[float, Ends]], told: Ends) -> None:
+def test_never_narrower_than_shipped(record: list[tuple[float, Interval]], told: Interval) -> None:
     """Whatever is in the record, the interval is at least as wide as the shipped one, in logs."""
     known = [outcome(m, number, ends) for number, (m, ends) in enumerate(record)]
     shipped = Estimate(low=told.low, mid=told.mid, high=told.high, basis="shipped")
@@ -63,7 +62,7 @@ def test_never_narrower_than_shipped(record: list[tuple[float, Ends]], told: End
 
 
 @given(_RECORDS)
-def test_never_narrower_than_what_was_seen(record: list[tuple[float, Ends]]) -> None:
+def test_never_narrower_than_what_was_seen(record: list[tuple[float, Interval]]) -> None:
     """The corrected interval of each recorded prediction holds 90 % of what was measured."""
     wide = [
         (
@@ -127,7 +126,7 @@ def test_sorts_do_not_teach_each_other() -> None:
 def test_what_a_record_had_corrected_is_not_corrected_twice() -> None:
     """An outcome of a centred prediction teaches the same as that of the shipped one."""
     shipped = outcome(2.4, 1)
-    told = Ends(low=TOLD.low * 1.2, mid=TOLD.mid * 1.2, high=TOLD.high * 1.2)
+    told = Interval(low=TOLD.low * 1.2, mid=TOLD.mid * 1.2, high=TOLD.high * 1.2)
     centred = msgspec.structs.replace(outcome(2.4, 1, told), shift=math.log(1.2))
     assert centred.log_error == pytest.approx(shipped.log_error)
     assert correction([centred] * 1).widened == correction([shipped]).widened
