@@ -22,6 +22,7 @@ from planner.choice.context import JobContext
 from planner.choice.feasibility import unproven
 from planner.choice.option import Option, energy_of, how_it_runs
 from planner.choice.requirements import HOURS_A_MONTH
+from planner.choice.workload import measured_requests_per_s
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
@@ -32,7 +33,7 @@ from pricing.alternatives import commit
 from pricing.catalog.offer import TERMS_H
 from pricing.hardware import gpus
 from pricing.message import Message, join
-from pricing.money import whole_dollars
+from pricing.money import line_text, whole_dollars
 
 STAY = "o0"
 _LISTED = 15
@@ -226,7 +227,7 @@ def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> 
         return Message("keep.none-faster")
     cheaper = [candidate for candidate in ranked if candidate.comparable < today * _SAME]
     if not cheaper:
-        return _why_owed(context) if context.baseline.owed else Message("keep.none-cheaper")
+        return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return Message("keep.too-little-seen")
     if gains.candidates:
@@ -241,6 +242,16 @@ def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> 
     doubt = unproven(cheapest.size, context)
     why = doubt or Message(dated if cheapest.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
+
+
+def _why_none_cheaper(context: JobContext, today: Decimal) -> Message:
+    """Return that no machine costs less; of a GPU held for few requests, what each costs."""
+    rate = measured_requests_per_s(context.profile)
+    if rate is None or context.findings[0].code != "idle-held":
+        return Message("keep.none-cheaper")
+    hours = Decimal(str(context.work.hours_at_work * context.baseline.replicas))
+    usd = today / (Decimal(str(rate)) * 3600 * hours)
+    return Message("keep.dear-requests", usd=line_text(usd))
 
 
 def _why_owed(context: JobContext) -> str:

@@ -474,7 +474,7 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
     work = work_hours(now.effort_hours or 0)
-    figures: tuple[str, ...] = (_("saving unknown"), work)
+    figures: tuple[str, ...] = (_saving_at_most(now, job), work)
     if (usd := now.usd) and now.saves and today.total:
         is_least = today.at_least and now.kind == "try"
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=is_least)
@@ -489,6 +489,14 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     return Action(
         label=_("Now"), id=id_, text=translate_text(now.what), figures=figures, cost=now.usd
     )
+
+
+def _saving_at_most(now: Now, job: JobPlan) -> str:
+    """Return what a cure of unmeasured gain saves at most: what the verdict says is wasted."""
+    verdict = job.program_finding
+    if verdict is None or not verdict.waste_usd or not set(now.actions) & set(verdict.actions):
+        return _("saving unknown")
+    return _("saves up to {usd}", usd=whole_dollars(verdict.waste_usd))
 
 
 def _is_cheapest(way: Way, now: Now | None) -> bool:

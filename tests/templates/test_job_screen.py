@@ -42,3 +42,14 @@ def test_a_job_of_unknown_kind_and_use_is_asked_whether_it_ends() -> None:
         made = to_plan(plan(running(a_profile(metrics, kind="unknown"))))
         texts = [line.text for line in first_screen(made).notes]
         assert any(text.startswith("if it ends, say --kind") for text in texts) is asks, metrics
+
+
+def test_a_gpu_held_for_few_requests_says_what_each_costs_and_what_sharing_saves_at_most() -> None:
+    """$2.00 an hour, 36 requests in it: $0.06 each; it saves no more than what is wasted."""
+    job = a_profile(_NOTHING | {"mem.used_gib": 60.0}, kind="inference_online", hours=200.0)
+    job = replace(job, job=replace(job.job, requests_per_s=0.01))
+    offers = (TODAY, sold("dearer", "3.00", provider="elsewhere"))
+    screen = first_screen(to_plan(plan(running(job), offers=offers)))
+    assert any("Each request costs $0.06 here" in line.text for line in screen.notes)
+    assert screen.wasted_usd is not None
+    assert screen.actions[0].figures[0] == f"saves up to ${screen.wasted_usd:,.0f}"
