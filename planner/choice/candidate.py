@@ -111,35 +111,26 @@ def rate(
         return None
     if up_s is not None:
         # The rate of one half of a trace predicts billed hours of the other within 8 % (median).
-        return Interruptions(
-            rare_s=up_s * 2.0,
-            mean_s=up_s / machines,
-            often_s=up_s / 2.0 / machines,
-            checkpoints=checkpoints,
-            interval_s=interruption.checkpoint_every_s(gpus, checkpoints, up_s / machines),
-            basis=_any_of(machines, Message("hours.trace", hours=up_s / 3600.0)),
-        )
-    bucket = interruptions(offer.provider, offer.instance_type, offer.region)
-    if bucket is None:
-        return None
-    high = bucket.high if bucket.high is not None else _OPEN_END
-    low = bucket.low or high * _NEVER
-    shares = (low, (bucket.low + high) / 2.0, high)
-    rare_s, mean_s, often_s = (interruption.mean_up_from_monthly_share(share) for share in shares)
-    source, day = bucket.source, str(bucket.as_of)
-    advised = Message("hours.advisor", share=bucket.text, source=source, day=day)
+        rare_s, mean_s, often_s = up_s * 2.0, up_s, up_s / 2.0
+        basis = Message("hours.trace", hours=up_s / 3600.0)
+    else:
+        bucket = interruptions(offer.provider, offer.instance_type, offer.region)
+        if bucket is None:
+            return None
+        high = bucket.high if bucket.high is not None else _OPEN_END
+        low = bucket.low or high * _NEVER
+        shares = (low, (bucket.low + high) / 2.0, high)
+        rare_s, mean_s, often_s = map(interruption.mean_up_from_monthly_share, shares)
+        source, day = bucket.source, str(bucket.as_of)
+        basis = Message("hours.advisor", share=bucket.text, source=source, day=day)
     return Interruptions(
         rare_s=rare_s,
         mean_s=mean_s / machines,
         often_s=often_s / machines,
         checkpoints=checkpoints,
         interval_s=interruption.checkpoint_every_s(gpus, checkpoints, mean_s / machines),
-        basis=_any_of(machines, advised),
+        basis=Message("hours.any-of", basis=basis, n=machines) if machines > 1 else basis,
     )
-
-
-def _any_of(machines: int, basis: Message) -> Message:
-    return Message("hours.any-of", basis=basis, n=machines) if machines > 1 else basis
 
 
 def misses_deadline(

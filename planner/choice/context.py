@@ -6,28 +6,29 @@ from decimal import Decimal
 from functools import cached_property
 
 from planner.actions import Action
-from planner.choice.baseline import Baseline, where
+from planner.choice.baseline import Baseline, seconds, where
 from planner.choice.offers import Market, OnSale
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
 from planner.models.costs import WorkCost, work_cost
-from planner.models.estimate import Estimate
 from planner.prediction.kernels import lacks_of
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
-from planner.profile.kinds import HOST_OUT_OF_MEMORY
+from planner.profile.kinds import HOST_OUT_OF_MEMORY, JobKind
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import time_on_gpu
 from planner.signals.condition import Signals
 from planner.signals.finding import Finding
 from planner.signals.signals import memory_need_gib, worst_latency_ms
-from planner.signals.thresholds import CPU_FULL
+from planner.signals.thresholds import CPU_FULL, IDLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
 from pricing.hardware import Gpu
 from pricing.message import Message, join
+from pricing.money import usd
+from pricing.tables import read_csv
 
 _ROUNDING = 1e-6
 # What several jobs leave free of a host, for the system and for unmeasured peaks: our choice.
@@ -141,6 +142,10 @@ def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
     return 1.0 if vcpus is None or len(profiles) == 1 or total <= vcpus else vcpus / total
 
 
+USE_GPU = "use-gpu"
+CPU_MOVE_H = 2.0  # of engineering, to another kind of machine; our estimate
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobContext:
     """All that the checks of one job need.
@@ -221,6 +226,32 @@ class JobContext:
         return host_need(self.profile)
 
     @cached_property
+    def cpu_machine(self) -> tuple[Decimal, str, str] | None:
+        """The cheapest machine without a GPU that carries the job: its bill, name and vCPUs.
+
+        The bill is for as many as today. None where the job uses a GPU, or none saves: it uses none
+        where its first finding says so, or it prepares data with next to nothing on the GPU.
+        """
+        today, bill, need = self.baseline.offer, self.baseline.quote, self.host
+        busy, count = self.profile.paid_busy_fraction, self.baseline.count
+        is_idle = self.profile.job.kind is JobKind.DATA_PREPARATION and busy is not None
+        says_so = bool(self.findings) and self.findings[0].actions == (USE_GPU,)
+        if not says_so and not (is_idle and (busy or 0.0) < IDLE):
+            return None
+        if today is None or bill is None or need.cores is None or self.baseline.tenancy:
+            return None
+        hours, costs = seconds(self.work.hours.mid), []
+        for row in read_csv("cpu_nodes.csv"):
+            cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
+            if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
+                most = Decimal(row["usd_per_month"] or "Infinity")
+                price = min(usd(row["usd_per_hour"]) * hours, most) * count
+                name = f"{row['provider']}/{row['instance_type']}"
+                costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
+        machine = min(costs, default=(True, bill.by_time, "", ""))[1:]
+        return machine if machine[0] < bill.by_time else None
+
+    @cached_property
     def memory_gib(self) -> float | None:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
@@ -260,10 +291,6 @@ class JobContext:
         return Predictions(
             profile=self.profile, parts=self.parts, probes=self.probes, record=self.asked.history
         )
-
-    def kernel_speed(self, gpu: Gpu) -> Estimate:
-        """Return how much faster one such GPU runs the job's kernels."""
-        return self.predictions.kernels(gpu)
 
 
 def measured_cores(offer: Offer, context: JobContext) -> float | None:

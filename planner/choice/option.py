@@ -36,7 +36,7 @@ from planner.models.communication import link_class
 from planner.models.copies import Scaling
 from planner.models.costs import Benefit, Move, Saving, UsdRange, WorkCost
 from planner.models.draws import Source
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, exactly
 from planner.models.interruption import Distribution, Survival, survival
 from planner.models.power import EnergyUse, idle_w, other_gpu_factor
 from planner.prediction.layout import Layout
@@ -56,36 +56,13 @@ _LESS_IDLE = "idle-shutdown"
 _SPREADING = ("data-parallel", "sharded-data-parallel", "tensor-parallel", "pipeline-parallel")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Power:
-    """Mean power of one GPU board, and where it comes from."""
-
-    low_w: float
-    mid_w: float
-    high_w: float
-    basis: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Boards:
-    """The boards of an option, of all replicas together.
-
-    Attributes:
-        working: GPUs that work.
-        idle_w: drawn by all of those that do not.
-    """
-
-    working: int
-    idle_w: float = 0.0
-
-
 def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> EnergyUse:
     """Return the energy of the period on the measured hardware, of so many copies of the job."""
     power = _measured(profile)
     return (
         EnergyUse()
         if power is None
-        else _energy(power, _Boards(working=profile.gpu_count * replicas), hours, site)
+        else _energy(power, (profile.gpu_count * replicas, 0.0), hours, site)
     )
 
 
@@ -115,11 +92,14 @@ def energy_of(candidate: Candidate, context: JobContext) -> EnergyUse:
     return EnergyUse() if power is None else _energy(power, boards, hours, site)
 
 
-def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
-    """Return the boards that draw power; None for a slice of a GPU, or where idling is unknown."""
+def _boards(candidate: Candidate, context: JobContext) -> tuple[int, float] | None:
+    """Return the boards of all replicas that work, and the watts that all others draw idle.
+
+    None for a slice of a GPU, or where idling is unknown.
+    """
     offer, replicas = candidate.offer, candidate.copies
     if context.baseline.has_size(offer):
-        return _Boards(working=context.profile.gpu_count * replicas)
+        return context.profile.gpu_count * replicas, 0.0
     if offer.gpu_count < 1:
         return None
     working, idle = candidate.size.used, candidate.size.idle
@@ -127,11 +107,11 @@ def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
     idles_at_w = 0.0 if not idle else None if gpu is None else idle_w(gpu)
     if idles_at_w is None:
         return None
-    return _Boards(working=working * replicas, idle_w=idles_at_w * idle * replicas)
+    return working * replicas, idles_at_w * idle * replicas
 
 
-def _measured(profile: Profile) -> _Power | None:
-    """Return the mean power of one board: by its energy counter, else by its power readings.
+def _measured(profile: Profile) -> Estimate | None:
+    """Return the mean power of one board, W: by its energy counter, else by its power readings.
 
     Idle hours before and after the job are in it, at the board's idle power.
     """
@@ -147,10 +127,12 @@ def _measured(profile: Profile) -> _Power | None:
     around, gpu = profile.idle_around_fraction, find(profile.hardware.gpu)
     if around and gpu is not None:
         power_w += around * ((idle_w(gpu) or 0.0) - power_w)
-    return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
+    return exactly(power_w, basis)
 
 
-def _carried(measured: _Power, today: Gpu | None, target: Gpu | None, work: float) -> _Power | None:
+def _carried(
+    measured: Estimate, today: Gpu | None, target: Gpu | None, work: float
+) -> Estimate | None:
     """Return the power on a GPU from today's fraction of (TDP - idle).
 
     Args:
@@ -162,7 +144,7 @@ def _carried(measured: _Power, today: Gpu | None, target: Gpu | None, work: floa
     range_now, range_there = _range_w(today), _range_w(target)
     if range_now is None or range_there is None:
         return None
-    fraction = min(1.0, max(0.0, (measured.mid_w - range_now[0]) / (range_now[1] - range_now[0])))
+    fraction = min(1.0, max(0.0, (measured.mid - range_now[0]) / (range_now[1] - range_now[0])))
     most = min(1.0, fraction * work)
     factor = 1.0 if target == today else other_gpu_factor()
     low_w, mid_w, high_w = (
@@ -171,10 +153,10 @@ def _carried(measured: _Power, today: Gpu | None, target: Gpu | None, work: floa
     )
     code = "energy.carried-busier" if work > 1.0 else "energy.carried"
     basis = Message(code, basis=measured.basis)
-    return _Power(
-        low_w=max(range_there[0], low_w / factor),
-        mid_w=mid_w,
-        high_w=min(range_there[1], high_w * factor),
+    return Estimate(
+        low=max(range_there[0], low_w / factor),
+        mid=mid_w,
+        high=min(range_there[1], high_w * factor),
         basis=basis,
     )
 
@@ -187,9 +169,9 @@ def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
     return idle, gpu.tdp_w
 
 
-def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> EnergyUse:
+def _energy(power: Estimate, boards: tuple[int, float], hours: Estimate, site: Site) -> EnergyUse:
     low_w, mid_w, high_w = (
-        one_w * boards.working + boards.idle_w for one_w in (power.low_w, power.mid_w, power.high_w)
+        board_w * boards[0] + boards[1] for board_w in (power.low, power.mid, power.high)
     )
     scale = site.factor / 1000.0
     kwh = Estimate(

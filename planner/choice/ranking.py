@@ -17,8 +17,8 @@ from operator import attrgetter
 from typing import get_args
 
 from planner.choice.candidate import Candidate
-from planner.choice.changes import must_end, size, why
-from planner.choice.context import JobContext
+from planner.choice.changes import effort_usd, must_end, size, why
+from planner.choice.context import CPU_MOVE_H, JobContext
 from planner.choice.feasibility import unproven
 from planner.choice.option import Option, energy_of, how_it_runs
 from planner.choice.requirements import HOURS_A_MONTH
@@ -132,8 +132,9 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
     gains = Weighing(
         context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     )
-    best, smallest = _best(gains, context), gains.smallest()
-    cheapest = _cheapest(ranked, context)
+    best, smallest, cheapest = _best(gains, context), gains.smallest(), _cheapest(ranked, context)
+    if on_cores := best is not None and _costs_more_than_cores(gains.of(best), context):
+        best = smallest = cheapest = None
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
     named = (best, smallest, cheapest, first)
     listed = _shortlist(
@@ -151,7 +152,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
-        reason=_why_kept(ranked, gains, context) if best is None else None,
+        reason=None if best else _why_kept(ranked, gains, context, on_cores=on_cores),
     )
 
 
@@ -214,8 +215,19 @@ def _best(gains: Weighing, context: JobContext) -> Candidate | None:
     return gains.least_spent()
 
 
-def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> str | None:
+def _costs_more_than_cores(best: Worth, context: JobContext) -> bool:
+    """Return whether a machine without a GPU carries the job, and spends less than a change."""
+    effort = effort_usd(CPU_MOVE_H, context.asked.engineer_usd_per_hour)
+    machine = context.cpu_machine
+    return machine is not None and machine[0] * context.periods + effort < best.spends
+
+
+def _why_kept(
+    ranked: list[Candidate], gains: Weighing, context: JobContext, *, on_cores: bool
+) -> str | None:
     """Return why nothing is recommended: what stands against the cheapest, or what is unknown."""
+    if on_cores:
+        return Message("keep.no-gpu")
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it

@@ -126,7 +126,7 @@ class _Speeds(NamedTuple):
 def _kernels(gpu: str, context: JobContext) -> Estimate | InputError:
     """Return the speed-up of the kernels on a GPU; an error where a specification is missing."""
     try:
-        return context.kernel_speed(gpus()[gpu])
+        return context.predictions.kernels(gpus()[gpu])
     except InputError as error:
         return error
 

@@ -16,7 +16,9 @@ from statistics import fmean
 from planner.choice.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
+from planner.profile.frameworks import ends
 from planner.profile.join import by_shared_gpus, devices_of
+from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.profile.source import part_measured
 from planner.serving.measured_service import MeasuredService, measured_service
@@ -97,10 +99,15 @@ class Workload:
 
 
 def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:
-    """Return the profile with the command line's totals and targets in place of its own."""
+    """Return the profile with the command line's totals and targets in place of its own.
+
+    A job of unstated kind is a simulation where its program is known to be one, and to end.
+    """
     job, work, usage = profile.job, profile.work, profile.usage
     if requirements.slo_ms is not None:
         job = replace(job, latency_slo_ms=requirements.slo_ms)
+    if job.kind is JobKind.UNKNOWN and ends(job.framework):
+        job = replace(job, kind=JobKind.SIMULATION)
     if requirements.work_total is not None and work is not None:
         work = replace(work, total=requirements.work_total)
     if requirements.hours_per_month is not None and usage is not None:

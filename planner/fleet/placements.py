@@ -212,7 +212,7 @@ def _busier(context: JobContext, candidate: Candidate) -> float:
     """
     if candidate.offer.gpu == context.gpu.name and source_slice(context.profile) is None:
         return 1.0
-    kernels = context.kernel_speed(gpus()[candidate.offer.gpu]).mid
+    kernels = context.predictions.kernels(gpus()[candidate.offer.gpu]).mid
     return (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
 
 

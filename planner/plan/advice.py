@@ -15,9 +15,9 @@ import msgspec
 
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
-from planner.choice.baseline import LIMITS, Baseline, bill_of_work, seconds
+from planner.choice.baseline import LIMITS, Baseline, bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
-from planner.choice.context import JobContext
+from planner.choice.context import CPU_MOVE_H, USE_GPU, JobContext
 from planner.choice.feasibility import BUSIEST
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
@@ -34,18 +34,16 @@ from planner.profile.kinds import JobKind
 from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
-from planner.signals.thresholds import FAILING, IDLE, LEFT_ON
+from planner.signals.thresholds import FAILING, LEFT_ON
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.message import Message, join
-from pricing.money import HOURS_PER_MONTH, cents, plain, usd, whole_dollars
-from pricing.tables import read_csv
+from pricing.money import HOURS_PER_MONTH, cents, plain, whole_dollars
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
 _AFTER_COUNTERS = 1.43  # the counter form's interval
 _TWO = 2
-_USE_GPU = "use-gpu"
 _CORES_DIFFER = (Decimal("1.25"), Decimal(1), Decimal("0.8"))  # hours on other cores; our estimate
 _WORTH = 1.1  # less than this much narrower is not a reason to rent
 # An experiment that narrows half as much as the best one for half its money or less will do.
@@ -87,8 +85,8 @@ def cure_now(
     findings = tuple(
         f for f in context.findings if f.code not in useless or "fast-network" in f.actions
     )
-    if _needs_no_gpu(findings, context) and (instead := _without_gpu(context)):
-        return instead
+    if context.cpu_machine is not None:
+        return _without_gpu(*context.cpu_machine, context)
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     if findings and findings[0].code == FAILING:
@@ -116,35 +114,14 @@ def cure_now(
     return None if cure is None else _try(cure, context, priced.get(cure.code))
 
 
-def _needs_no_gpu(findings: Sequence[Finding], context: JobContext) -> bool:
-    """Return whether the program uses none, or prepares data with next to nothing on it."""
-    busy = context.profile.paid_busy_fraction
-    prepares = context.profile.job.kind == "data_preparation" and busy is not None and busy < IDLE
-    return prepares or bool(findings and findings[0].actions == (_USE_GPU,))
-
-
-def _without_gpu(context: JobContext) -> Now | None:
-    """Return the cheapest machines without a GPU that carry the job; None where none saves."""
-    today, bill, count = context.baseline.offer, context.baseline.quote, context.baseline.count
-    need, hours = context.host, seconds(context.work.hours.mid)
-    if today is None or bill is None or need.cores is None or context.baseline.tenancy:
-        return None
-    costs = []
-    for row in read_csv("cpu_nodes.csv"):
-        monthly = row["usd_per_month"] or "Infinity"
-        name = f"{row['provider']}/{row['instance_type']}"
-        cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
-        if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
-            price = min(usd(row["usd_per_hour"]) * hours, Decimal(monthly)) * count
-            costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
-    machines = bill.by_time
-    _, price, name, vcpus = min(costs, default=(True, machines, "", ""))
-    if price >= machines:
-        return None
-    low, mid, high = (cents(machines - price * part) for part in _CORES_DIFFER)
+def _without_gpu(usd: Decimal, name: str, vcpus: str, context: JobContext) -> Now:
+    """Return the step to machines without a GPU, of a bill, a name and so many vCPUs each."""
+    today, count = context.baseline.quote, context.baseline.count
+    paid = today.by_time if today else Decimal(0)
+    low, mid, high = (cents(paid - usd * part) for part in _CORES_DIFFER)
     saves = Saved(low=low, mid=mid, high=high)
+    step = _step((USE_GPU,), _way(ACTIONS[USE_GPU]), saves, CPU_MOVE_H, context)
     text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
-    step = _step((_USE_GPU,), _way(ACTIONS[_USE_GPU]), saves, 2.0, context)
     return msgspec.structs.replace(step, what=text)
 
 
@@ -372,7 +349,7 @@ def find_proof(
     Where a job stays, what is open of its cause comes first, and costs nothing; where it moves, the
     speed there; then what the cure gains.
     """
-    if now is not None and now.kind == "end":
+    if now is not None and (now.kind == "end" or now.actions == (USE_GPU,)):
         return None
     if not may_move(context):
         return _record(context, context.findings[0])

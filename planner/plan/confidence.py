@@ -76,8 +76,9 @@ def if_shared(
         moves_to: the machine, where it is another than today's.
         day: of the plan.
     """
+    speed_there = _by_width(speed, "sure.same-gpu", "sure.speed-shared", weak=speed.weak)
     return _weakest(
-        diagnosis=sure.diagnosis, speed=_beside(speed), price=_price(baseline, moves_to, day)
+        diagnosis=sure.diagnosis, speed=speed_there, price=_price(baseline, moves_to, day)
     )
 
 
@@ -105,31 +106,27 @@ def _diagnosis(profile: Profile, findings: tuple[Finding, ...]) -> ConfidencePar
 
 
 def _speed(chosen: Option, baseline: Baseline) -> ConfidencePart:
-    hours = chosen.hours
-    if chosen.speed.weak:
+    same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
+    exact = "sure.same-gpu" if same else "sure.same-hours"
+    return _by_width(chosen.hours, exact, "sure.run-time", weak=chosen.speed.weak)
+
+
+def _by_width(interval: Estimate, exact: str, wide: str, *, weak: bool) -> ConfidencePart:
+    """Return how sure an interval is, by half its width in log space.
+
+    Args:
+        interval: of hours or of a speed.
+        exact: code of what to say where it has no width.
+        wide: the same where it has one, with its factor.
+        weak: whether it is beyond what was measured.
+    """
+    if weak:
         return ConfidencePart(level="low", why=Message("sure.outside-fit"))
-    if hours.low == hours.high:
-        same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
-        return ConfidencePart(
-            level="good", why=Message("sure.same-gpu" if same else "sure.same-hours")
-        )
-    level, factor = _by_width(hours)
-    return ConfidencePart(level=level, why=Message("sure.run-time", factor=in_words(factor)))
-
-
-def _beside(speed: Estimate) -> ConfidencePart:
-    if speed.weak:
-        return ConfidencePart(level="low", why=Message("sure.outside-fit"))
-    if speed.low == speed.high:
-        return ConfidencePart(level="good", why=Message("sure.same-gpu"))
-    level, factor = _by_width(speed)
-    return ConfidencePart(level=level, why=Message("sure.speed-shared", factor=in_words(factor)))
-
-
-def _by_width(interval: Estimate) -> tuple[Level, float]:
-    """Return the level of an interval, and half its width in log space as a factor."""
+    if interval.low == interval.high:
+        return ConfidencePart(level="good", why=Message(exact))
     factor = math.sqrt(interval.high / interval.low) if interval.low > 0.0 else math.inf
-    return "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low", factor
+    level: Level = "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low"
+    return ConfidencePart(level=level, why=Message(wide, factor=in_words(factor)))
 
 
 def in_words(factor: float) -> str:

@@ -35,16 +35,14 @@ def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
     plans = {job.name: job for job in jobs}
     if len(plans) == 1:
         (job,) = plans.values()
-        if job.now is not None and job.now.actions == ("use-gpu",) and job.now.usd:
-            return (_staying(job, "keep.no-gpu"),)  # a machine without a GPU carries it for less
         if not job.does_nothing or job.profile.job.kind.answers:
             return (job,)
         return (_with_machine(job) if _is_abandoned(job) else _staying(job),)
     return tuple(_ended(job, plans) if job.does_nothing else job for job in plans.values())
 
 
-def _staying(job: JobDraft, why: str = "keep.nothing-ran") -> JobDraft:
-    reason = job.reason if job.baseline.owed else Message(why)
+def _staying(job: JobDraft) -> JobDraft:
+    reason = job.reason if job.baseline.owed else Message("keep.nothing-ran")
     named = Named(first_launchable=job.named.first_launchable)
     return replace(job, recommended=STAY, named=named, proof=None, reason=reason)
 

@@ -17,7 +17,7 @@ GPUs and precisions alone, so what they answer is kept for all jobs.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,7 @@ from planner.models.gpu_speed import (
     predicted,
     serves_language_model,
     specs,
+    steps,
     trained_on,
     work_class,
 )
@@ -67,24 +68,31 @@ def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
     row = coefficients("precisions").get(precision, {})
     first, name = row.get("capability", 0.0), row.get("name", "")
     oldest = min(first, float(today.compute_capability or first))
-    needs = [(has, lack) for used, has, lack in _NEEDS if used(profile) and has(today) is not False]
+    needs = [(part, has) for part, used, has in _NEEDS if used(profile) and has(today) is not False]
 
     def lacks(gpu: Gpu) -> str | None:
         if float(gpu.compute_capability or first) < oldest:
             return Message("lacks.precision", gpu=gpu.name, precision=name, cc=first)
-        lacking = ((has(gpu), lack) for has, lack in needs if not has(gpu))
-        for is_known, lack in lacking:
-            missing = lack(gpu)
-            return Message("lacks.unknown", what=missing) if is_known is None else missing
+        for part, has in needs:
+            if not (is_there := has(gpu)):
+                share = (gpu.fp32_tflops or 0.0) / (gpu.fp64_tflops or math.inf)
+                missing = Message(f"lacks.{part}", gpu=gpu.name, share=share)
+                return missing if is_there is False else Message("lacks.unknown", what=missing)
         return None
 
     return lacks
 
 
-def uses_fp64(profile: Profile) -> bool:
-    """Return whether double precision carries the job: named, or its pipe was seen busy."""
-    busy = profile.mean("util.fp64_active")
-    return profile.job.precision == "fp64" or (busy is not None and busy >= _USES_FP64)
+def arithmetic(profile: Profile) -> Literal["single", "double", "either"] | None:
+    """Return what carries a simulation or a rendering, as named, as seen, or as its program does.
+
+    Of another job it is `double` where that is named or seen, else None.
+    """
+    precision, busy = profile.job.precision, profile.mean("util.fp64_active")
+    if precision == "fp64" or (busy or 0.0) >= _USES_FP64:
+        return "double"
+    usual = frameworks.arithmetic(profile.job.framework)
+    return "single" if usual and (precision or busy is not None) else usual
 
 
 def has_full_fp64(gpu: Gpu) -> bool | None:
@@ -102,11 +110,8 @@ def _count(field: str) -> Callable[[Gpu], bool | None]:
     return lambda gpu: None if getattr(gpu, field) is None else getattr(gpu, field) > 0
 
 
-def _rate(gpu: Gpu) -> str:
-    if gpu.fp64_tflops is None or not gpu.fp32_tflops:
-        return Message("lacks.fp64-unknown", gpu=gpu.name)
-    share = gpu.fp32_tflops / gpu.fp64_tflops
-    return Message("lacks.fp64", gpu=gpu.name, share=share)
+def _computes(way: str) -> Callable[[Profile], bool]:
+    return lambda profile: arithmetic(profile) == way
 
 
 def renders(profile: Profile) -> bool:
@@ -119,19 +124,14 @@ def traces_rays(gpu: Gpu) -> bool | None:
     return gpu.compute_capability in _RAY_TRACING
 
 
-def _lacking(part: str) -> Callable[[Gpu], str]:
-    return lambda gpu: Message(f"lacks.{part}", gpu=gpu.name)
-
-
-_NEEDS: tuple[
-    tuple[Callable[[Profile], bool], Callable[[Gpu], bool | None], Callable[[Gpu], str]], ...
-] = (
-    (uses_fp64, has_full_fp64, _rate),
-    (renders, traces_rays, _lacking("ray-tracing")),
-    (_video("util.encoder"), _count("video_encoders"), _lacking("encoder")),
-    (_video("util.decoder"), _count("video_decoders"), _lacking("decoder")),
+_NEEDS: tuple[tuple[str, Callable[[Profile], bool], Callable[[Gpu], bool | None]], ...] = (
+    ("fp64", _computes("double"), has_full_fp64),
+    ("fp64-perhaps", _computes("either"), has_full_fp64),
+    ("ray-tracing", renders, traces_rays),
+    ("encoder", _video("util.encoder"), _count("video_encoders")),
+    ("decoder", _video("util.decoder"), _count("video_decoders")),
 )
-"""Parts of a chip: whether a job uses it, whether a GPU has it (None = unknown), what it lacks."""
+"""Parts of a chip: their code, whether a job uses one, whether a GPU has it (None = unknown)."""
 
 
 # Where nothing of the kind was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.
@@ -148,13 +148,18 @@ _WEAK_FACTOR = 2.3
 _REACHABLE = 0.6
 # Tensor pipes that are busy for less than this do not carry the job: rounding and stray kernels.
 _NO_TENSOR = 0.005
-# Programs that compute outside the tensor cores, whatever single precision is called.
-_NO_TENSORS = ("rendering", "video", "boosting")
+# Programs that compute outside the tensor cores, whatever single precision is called, beside those
+# that simulate or render.
+_NO_TENSORS = ("video", "boosting")
 # Video engines of one generation and the next at their clocks; our estimate (NVIDIA's application
 # notes on NVENC and NVDEC: their speed goes with the clock).
 ENGINE_FACTOR = 1.4
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
-_GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
+_GUESSES_SERVED, _GUESSES, _GUESSES_SIMULATED = (
+    ("fp16", "fp32"),
+    ("fp32", "amp-fp16"),
+    (CUDA, "fp64"),
+)
 _KEPT = 8192  # answers of the laws of classes; a fleet on ten GPU models asks for some hundreds
 
 
@@ -178,6 +183,7 @@ class Kernels:
         counters: None where too few were measured.
         classes: the class of work at each precision that may have to be considered.
         serves: whether requests or batches of inputs are answered.
+        either: whether it simulates in single or in double precision, nothing tells which.
         small: share of the GPU's memory that is held, where launches may set the pace; else None.
         engines: how busy its video engines are, where one of them sets the pace; else empty.
         traces: whether rays are traced.
@@ -190,6 +196,7 @@ class Kernels:
     counters: _Counters | None
     classes: Mapping[str, WorkClass]
     serves: bool
+    either: bool
     small: float | None
     engines: Mapping[str, float]
     traces: bool
@@ -199,6 +206,8 @@ class Kernels:
         """The precisions that the kernels may have used, the likeliest first."""
         if self.precision:
             return (self.precision,)
+        if self.either:
+            return _GUESSES_SIMULATED
         return _GUESSES_SERVED if self.serves else _GUESSES
 
 
@@ -212,7 +221,8 @@ def read_kernels(profile: Profile) -> Kernels:
     source = source_gpu(profile)
     precision, shown = used_precision(profile, source)
     used_gib, room = profile.peak("mem.used_gib"), source.memory_gib
-    considered = (precision,) if precision else (*_GUESSES_SERVED, *_GUESSES)
+    unknown = (*_GUESSES_SERVED, *_GUESSES, *_GUESSES_SIMULATED)
+    considered = (precision,) if precision else unknown
     return Kernels(
         source=source,
         whole=whole_gpu(profile),
@@ -221,6 +231,7 @@ def read_kernels(profile: Profile) -> Kernels:
         counters=_counters(profile, shown),
         classes={guess: work_class(profile, guess) for guess in (*considered, "tf32")},
         serves=profile.job.kind.serves,
+        either=arithmetic(profile) == "either",
         small=None if used_gib is None or used_gib >= _SMALL_MEMORY * room else used_gib / room,
         engines=_pacing(profile),
         traces=renders(profile),
@@ -284,10 +295,12 @@ def _from_whole(kernels: Kernels, target: Gpu) -> Estimate:
         speed = _by_counters(kernels, kernels.counters, target)
     else:
         speed = _by_specification(kernels, target)
-    if kernels.traces and not (traces_rays(source) and traces_rays(target)):
-        basis = join((speed.basis, Message("speed.rays")))
-        return msgspec.structs.replace(within(speed.mid, _WEAK_FACTOR, basis), weak=True)
-    return speed
+    if not kernels.traces or (traces_rays(source) and traces_rays(target)):
+        return speed
+    basis = join((speed.basis, Message("speed.rays")))
+    if traces_rays(target):  # its cores for rays come on top of what specifications tell
+        return msgspec.structs.replace(speed, high=speed.high * _WEAK_FACTOR, basis=basis)
+    return msgspec.structs.replace(within(speed.mid, _WEAK_FACTOR, basis), weak=True)
 
 
 def _by_engines(kernels: Kernels, target: Gpu) -> Estimate:
@@ -308,10 +321,11 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     mean single precision outside them, whatever the profile names.
     """
     named, tensor = profile.job.precision, profile.mean("util.tensor_active")
-    if uses_fp64(profile):
+    carried, program = arithmetic(profile), profile.job.framework
+    if carried == "double":
         return "fp64", ""
-    program = profile.job.framework
-    if tensor is None and is_single(named or CUDA) and frameworks.family(program) in _NO_TENSORS:
+    outside = carried == "single" or frameworks.family(program) in _NO_TENSORS
+    if tensor is None and is_single(named or CUDA) and outside:
         return CUDA, Message("speed.no-tensor-code", framework=program or "")
     if tensor is None or named in ("int8", "int4"):
         return named, ""
@@ -390,18 +404,27 @@ def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Esti
 def _by_peak_rates(source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the fit of training for another kind of job, of which nothing was measured."""
     if precision == "fp64":
-        return _of_arithmetic_and_bandwidth(source, target, precision)
+        return _by_resources(source, target, precision)
     fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
     basis = Message("speed.kind-unknown", basis=fitted.basis)
     return msgspec.structs.replace(within(fitted.mid, factor, basis), weak=True)
 
 
-def _of_arithmetic_and_bandwidth(source: Gpu, target: Gpu, precision: str) -> Estimate:
-    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
-    mid = math.sqrt(arithmetic * _bandwidth_ratio(source, target))
-    basis = Message("speed.fp64")
-    return msgspec.structs.replace(within(mid, _WEAK_FACTOR, basis), weak=True)
+def _by_resources(source: Gpu, target: Gpu, precision: str) -> Estimate:
+    """Return the speed-up of kernels that one of three resources limits, nobody knows which.
+
+    It lies between the least and the greatest ratio of arithmetic, memory bandwidth and power:
+    within a generation of chips. Of another one a job may also gain nothing of what there is more
+    of, as one of short kernels does. The middle is the rule of all classes, arithmetic and
+    bandwidth (`planner.models.gpu_speed.RULE`).
+    """
+    ratios = [math.exp(step) for step in steps(source, target, precision)]
+    is_alike = family(source) == family(target)
+    ends = ratios if is_alike else [1.0, *ratios]
+    mid = math.sqrt(ratios[0] * ratios[1])
+    basis = Message("speed.resources")
+    return Estimate(low=min(ends), mid=mid, high=max(ends), basis=basis, weak=not is_alike)
 
 
 def spec_family(precision: str) -> Family:

@@ -6,12 +6,14 @@ framework that is not in the table is of no family of which anything is known.
 
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 from planner.profile.kinds import WORDS
 
 LEARNING = ("pytorch", "tensorflow", "jax", "graphs", "reinforcement")
 """Families that train networks by gradients."""
 OTHER = "other"
+_COMPUTING = ("simulation", "rendering")
 
 # Servers that take a fixed share of the GPU's memory when they start, whatever they need of it:
 # vLLM's gpu_memory_utilization (0.9), SGLang's mem_fraction_static, TensorRT-LLM's
@@ -56,6 +58,32 @@ def family(
     plays = plays and stated in (None, *LEARNING)
     samples = stated in {None, "pytorch"} and any(map(_SAMPLING.search, lines))
     return "reinforcement" if plays else "graphs" if samples else stated
+
+
+def ends(framework: str | None) -> bool:
+    """Return whether a program is known to compute an amount of work and to end.
+
+    One that simulates or renders is; a language, or an engine that also draws live, says neither.
+    """
+    return family(framework) in _COMPUTING and not _names(framework, WORDS["open_ended"])
+
+
+def arithmetic(framework: str | None) -> Literal["single", "double", "either"] | None:
+    """Return what a simulation or a renderer computes in; None for other programs.
+
+    `either` is what its name leaves open.
+    """
+    kind = family(framework)
+    if kind not in _COMPUTING:
+        return None
+    if kind == "rendering" or _names(framework, WORDS["arithmetic"]["single"]):
+        return "single"
+    return "double" if _names(framework, WORDS["arithmetic"]["double"]) else "either"
+
+
+def _names(framework: str | None, names: Iterable[str]) -> bool:
+    text = f" {_plain(framework)} "
+    return any(f" {name} " in text for name in names)
 
 
 def preallocates(framework: str | None) -> bool:

@@ -19,6 +19,7 @@ class JobKind(StrEnum):
     TRAINING = "training"
     INTERACTIVE = "interactive"
     DATA_PREPARATION = "data_preparation"
+    SIMULATION = "simulation"
     INFERENCE_ONLINE = "inference_online"
     INFERENCE_OFFLINE = "inference_offline"
     UNKNOWN = "unknown"
@@ -49,7 +50,7 @@ class JobKind(StrEnum):
 
         A faster machine then needs fewer hours, and an interruption costs time, not answers.
         """
-        return self.trains or self in {JobKind.DATA_PREPARATION, JobKind.INFERENCE_OFFLINE}
+        return self not in {JobKind.INTERACTIVE, JobKind.INFERENCE_ONLINE, JobKind.UNKNOWN}
 
 
 class Parallelism(StrEnum):

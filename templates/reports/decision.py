@@ -40,6 +40,8 @@ _LONG_DAYS = 365.0 * 3
 _NONE = "-"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
+_OPEN = frozenset(("keep.too-little-seen", "keep.unknown", "keep.work", "keep.not-sure"))
+"""Codes of reasons to stay that a measurement, a lower price or a longer horizon may remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,8 +294,14 @@ def stay(job: JobPlan) -> str:
         remedy = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")
         is_late = {b.reason for b in today.breaks} == {"latency"}
         return f"{text}{gap()}{remedy}" if is_late else text
-    within = _("Keep it: nothing within what was asked for is surely cheaper.")
-    return translate_text(job.answer.reason or (within if today.breaks else _("Keep it.")))
+    reason = job.answer.reason
+    if reason is None and not today.breaks:
+        return _("Keep it.")
+    why = translate_text(reason or _("nothing within what was asked for is surely cheaper."))
+    saved = job.messages.get(reason or "")
+    if saved is not None and saved.code in _OPEN:
+        return _("Keep it for now: {why}", why=why)
+    return _("Keep it: {why}", why=why)
 
 
 def sentence(step: Now | Proof) -> str:

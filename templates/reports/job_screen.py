@@ -187,8 +187,7 @@ def _why_nothing_moves(job: JobPlan) -> list[Line]:
         return []
     if now is None or job.answer.reason is None:
         return [Line(label=_("Advice"), text=stay(job), kind="advice")]
-    why = stay(job).removeprefix(_("Keep it for now: ")).removeprefix(_("Keep it: "))
-    return [Line(label=_("Why stay"), text=why, kind="note")]
+    return [Line(label=_("Why stay"), text=translate_text(job.answer.reason), kind="note")]
 
 
 def _sharing(job: JobPlan, plan: Plan) -> str:
@@ -627,9 +626,7 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     ends = job.answer.now is not None and job.answer.now.kind == "end"
     is_open = job.kind == "unknown" and job.answer.next is None and not ends
     if is_open and job.busy_fraction != 0 and plan.period == "month":
-        ask = _(
-            "if it ends, say --kind training (simulations: inference_offline): faster is cheaper"
-        )
+        ask = _("if it ends, say --kind training or simulation: faster is cheaper")
         yield Line(label=_("Settle it"), text=ask)
     yield from _less_but(job)
     if steady := job.answer.steady:

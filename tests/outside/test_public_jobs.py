@@ -56,6 +56,11 @@ def agrees(wants: Mapping[str, Any], ran: Ran) -> Iterator[tuple[str, bool]]:
         "never": lambda codes_: not set(codes_) & codes,
         "cured": lambda _: option is None or bool(cures & set(option["actions"])),
         "share_most": lambda most: ran.share <= most,
+        "offers_for": lambda most: any(
+            float(o["cost"]["mid"]) <= most * float(ran.job["baseline"]["cost"]["total"])
+            and o["offer"]["gpu"].startswith(tuple(wants["gpus"]))
+            for o in ran.job["options"]
+        ),
         "stays": lambda _: option is None,
         "gpus": lambda models: option is None or option["offer"]["gpu"].startswith(tuple(models)),
         "not_types": lambda types: option is None or option["offer"]["instance_type"] not in types,

@@ -21,7 +21,10 @@ ONLINE, OFFLINE = JobKind.INFERENCE_ONLINE, JobKind.INFERENCE_OFFLINE
         ("may_train", {JobKind.TRAINING, JobKind.INTERACTIVE}),
         ("serves", {ONLINE, OFFLINE}),
         ("answers", {ONLINE}),
-        ("has_fixed_work", {JobKind.TRAINING, JobKind.DATA_PREPARATION, OFFLINE}),
+        (
+            "has_fixed_work",
+            {JobKind.TRAINING, JobKind.DATA_PREPARATION, JobKind.SIMULATION, OFFLINE},
+        ),
     ],
 )
 def test_what_a_kind_of_job_means(asked: str, holds: set[JobKind]) -> None:
