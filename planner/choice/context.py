@@ -244,8 +244,8 @@ class JobContext:
         for row in read_csv("cpu_nodes.csv"):
             cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
             if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
-                most = Decimal(row["usd_per_month"] or "Infinity")
-                price = min(usd(row["usd_per_hour"]) * hours, most) * count
+                cap = Decimal(row["usd_per_month"] or "Infinity")
+                price = min(usd(row["usd_per_hour"]) * hours, cap) * count
                 name = f"{row['provider']}/{row['instance_type']}"
                 costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
         machine = min(costs, default=(True, bill.by_time, "", ""))[1:]

@@ -221,8 +221,8 @@ def read_kernels(profile: Profile) -> Kernels:
     source = source_gpu(profile)
     precision, shown = used_precision(profile, source)
     used_gib, room = profile.peak("mem.used_gib"), source.memory_gib
-    unknown = (*_GUESSES_SERVED, *_GUESSES, *_GUESSES_SIMULATED)
-    considered = (precision,) if precision else unknown
+    guesses = (*_GUESSES_SERVED, *_GUESSES, *_GUESSES_SIMULATED)
+    considered = (precision,) if precision else guesses
     return Kernels(
         source=source,
         whole=whole_gpu(profile),

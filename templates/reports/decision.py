@@ -298,8 +298,8 @@ def stay(job: JobPlan) -> str:
     if reason is None and not today.breaks:
         return _("Keep it.")
     why = translate_text(reason or _("nothing within what was asked for is surely cheaper."))
-    saved = job.messages.get(reason or "")
-    if saved is not None and saved.code in _OPEN:
+    message = job.messages.get(reason or "")
+    if message is not None and message.code in _OPEN:
         return _("Keep it for now: {why}", why=why)
     return _("Keep it: {why}", why=why)
 
