@@ -145,12 +145,12 @@ class TelemetryFile:
         Raises:
             InputError: it cannot be read.
         """
-        from telemetry.profiling.machines import logged_of  # noqa: PLC0415 - pandas
+        from telemetry.profiling.machines import LoggedRows  # noqa: PLC0415 - pandas
         from telemetry.profiling.same_gpus import FileReadings  # noqa: PLC0415 - the same
 
         recording = self.load()
         return FileReadings(
-            rows=logged_of(recording),
+            rows=LoggedRows(recording),
             path=self.path,
             folder=str(self.path.parent) if self.root else "",
             bundle=self.bundle,

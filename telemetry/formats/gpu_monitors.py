@@ -227,13 +227,13 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     if _JSON_LINE.search(builder.text):
         items = _gpus(values(builder, "cut answer"))
     else:
-        items = _amd_smi_csv(builder.text)
+        items = csv_rows(builder, "cut line", "gpu")
     rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
     builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
-def _gpus(answers: Iterable[object]) -> Iterator[dict[str, object]]:
+def _gpus(answers: Iterable[object]) -> Iterator[Mapping[str, object]]:
     for answer in answers:
         yield from mappings_in(
             answer.get("gpu_data", [answer]) if isinstance(answer, dict) else answer
@@ -270,17 +270,6 @@ def _flatten(item: Mapping[str, object], cells: dict[str, str], depth: int) -> N
             text = text_of(value)
         if text is not None and key != "gpu":
             cells.setdefault(key, text)
-
-
-def _amd_smi_csv(text: str) -> Iterator[dict[str, object]]:
-    header: list[str] = []
-    for line in text.splitlines():
-        cells = csv_cells(line)
-        names = [cell.lower() for cell in cells]
-        if "gpu" in names:
-            header = names
-        elif header and len(cells) == len(header):
-            yield dict(zip(header, cells, strict=True))
 
 
 _MODELS = ("card_series", "card_model", "device_name")

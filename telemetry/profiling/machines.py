@@ -1,15 +1,14 @@
 """Tells machines and devices apart: two nodes whose logs name GPUs by index are never one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.profile.model import Source
 from pricing.errors import InputError
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
@@ -23,35 +22,10 @@ class Different:
     hashes: NDArray[np.uint64]
     t_s: NDArray[np.float64]
 
-    @classmethod
-    def of(cls, hashes: NDArray[np.uint64], t_s: NDArray[np.float64]) -> "Different":
-        """Return the rows with a number and a time each, repeated ones once."""
-        once, firsts = np.unique(hashes, return_index=True)
-        return cls(once, np.sort(t_s[firsts]))
-
     def between(self, begin: float, end: float) -> int:
         """Return how many were read from one time to another, both included."""
         first = np.searchsorted(self.t_s, begin, side="left")
         return int(np.searchsorted(self.t_s, end, side="right") - first)
-
-
-class _SharedRows:
-    """How many rows each log shares with each other one."""
-
-    def __init__(self, logs: Sequence[Different]) -> None:
-        self.logs = logs
-        hashes = np.concatenate([log.hashes for log in logs])
-        order = np.argsort(hashes, kind="stable")
-        owners = np.repeat(np.arange(len(logs)), [len(log.hashes) for log in logs])
-        self._hashes, self._owners = hashes[order], owners[order]
-
-    def shared_with(self, log: int) -> NDArray[np.int64]:
-        """Return how many of a log's rows stand in each log."""
-        own = self.logs[log].hashes
-        first, last = (np.searchsorted(self._hashes, own, side=s) for s in ("left", "right"))
-        counts = last - first
-        places = np.arange(counts.sum()) + np.repeat(first + counts - counts.cumsum(), counts)
-        return np.bincount(self._owners[places], minlength=len(self.logs))
 
 
 _NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
@@ -62,74 +36,74 @@ _SHOWN = 4
 Slots = tuple[str, ...]
 
 
-def _no_readings(slot: str) -> Readings:
-    raise NotImplementedError(slot)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRows:
     """What of a recording tells its machine.
+
+    Args:
+        recording: the readings of a file.
 
     Attributes:
         source: its name, format and columns.
         gpus: its devices.
         slots: what it measured.
         span_s: its first and last time; None where it has no row.
-        rows: its different rows, by their values of some slots.
-        readings: of one slot: which of `gpus` each row is of, its time and its value.
+        kind: what decides whether it can contradict another one.
     """
 
-    source: Source
-    gpus: tuple[GpuIdentity, ...]
-    slots: frozenset[str]
-    span_s: tuple[float, float] | None
-    rows: Callable[[Slots], Different]
-    readings: Callable[[str], Readings] = _no_readings
-
-    @property
-    def unnamed(self) -> bool:
-        """Whether a device does not say which one it is."""
-        return any(not named(gpu) for gpu in self.gpus)
-
-    @property
-    def kind(self) -> "_Kind":
-        """What decides whether it can contradict another one."""
-        return _Kind(
+    def __init__(self, recording: Recording) -> None:
+        self._samples = samples = recording.samples
+        clock = samples if len(samples) or recording.host is None else recording.host
+        self._t_s = times = clock[TIME].to_numpy(dtype=float)
+        self.source, self.gpus = recording.source, recording.gpus
+        self.slots = frozenset(recording.slots)
+        self.span_s = (float(times.min()), float(times.max())) if len(times) else None
+        self.kind = _Kind(
             str(self.source.format),
             frozenset((c.slot, c.source) for c in self.source.columns if c.slot and c.n),
             self.slots,
             frozenset(gpu.index for gpu in self.gpus),
-            self.unnamed,
+            any(not named(gpu) for gpu in self.gpus),
         )
+        self._rows: dict[Slots, Different] = {}
 
+    def rows(self, slots: Slots) -> Different:
+        """Return its different rows, by their values of some slots."""
+        if slots not in self._rows:
+            index = {gpu.key: -1.0 if gpu.index is None else float(gpu.index) for gpu in self.gpus}
+            frame = self._samples[[TIME, *slots]].astype(float)
+            frame[GPU] = self._samples[GPU].map(index).to_numpy(dtype=float)
+            hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy(dtype=np.uint64)
+            once, firsts = np.unique(hashes, return_index=True)
+            self._rows[slots] = Different(once, np.sort(self._t_s[firsts]))
+        return self._rows[slots]
 
-def logged_of(recording: Recording) -> LoggedRows:
-    """Return what of a recording tells its machine."""
-    samples, gpus = recording.samples, recording.gpus
-    clock = samples if len(samples) or recording.host is None else recording.host
-    times = clock[TIME].to_numpy(dtype=float)
+    def readings(self, slot: str) -> Readings:
+        """Return of one slot which of `gpus` each row is of, its time and its value."""
+        numbers = {gpu.key: number for number, gpu in enumerate(self.gpus)}
+        devices = np.asarray(self._samples[GPU].map(numbers), dtype=np.int64)
+        return devices, self._t_s, np.asarray(self._samples[slot], dtype=np.float64)
 
-    @cache
-    def rows(compared: Slots) -> Different:
-        index = {gpu.key: -1.0 if gpu.index is None else float(gpu.index) for gpu in gpus}
-        frame = samples[[TIME, *compared]].astype(float)
-        frame[GPU] = samples[GPU].map(index).to_numpy(dtype=float)
-        hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
-        return Different.of(np.asarray(hashes, dtype=np.uint64), times)
+    def shared_s(self, latter: Self) -> tuple[float, float] | None:
+        """Return the begin and the end of the time that two logs share; None where there is none.
 
-    def readings(slot: str) -> Readings:
-        numbers = {gpu.key: number for number, gpu in enumerate(gpus)}
-        devices = np.asarray(samples[GPU].map(numbers), dtype=np.int64)
-        return devices, times, np.asarray(samples[slot], dtype=np.float64)
+        One that begins at the instant at which the other ends goes on with it.
+        """
+        if self.span_s is None or latter.span_s is None:
+            return None
+        (first, last), (latter_first, latter_last) = self.span_s, latter.span_s
+        begin, end = max(first, latter_first), min(last, latter_last)
+        instants = first == last and latter_first == latter_last
+        goes_on = not instants and (last == latter_first or latter_last == first)
+        return None if goes_on or begin > end else (begin, end)
 
-    return LoggedRows(
-        source=recording.source,
-        gpus=gpus,
-        slots=frozenset(recording.slots),
-        span_s=(float(times.min()), float(times.max())) if len(times) else None,
-        rows=rows,
-        readings=readings,
-    )
+    def is_copy_of(self, latter: Self, slots: Slots) -> bool:
+        """Return whether half of the rows of the shorter one stand in the other, in their time."""
+        shared_s, logs = self.shared_s(latter), (self.rows(slots), latter.rows(slots))
+        if shared_s is None:
+            return False
+        fewer = min(log.between(*shared_s) for log in logs)
+        same = len(np.intersect1d(logs[0].hashes, logs[1].hashes, assume_unique=True))
+        return fewer > 0 and same >= _SAME_ROWS * fewer
 
 
 def host_name(gpu: GpuIdentity) -> str | None:
@@ -139,12 +113,6 @@ def host_name(gpu: GpuIdentity) -> str | None:
     """
     name = (gpu.host or "").rpartition(":")[0] or gpu.host
     return None if name is None or name in _NO_NAME or name.startswith(MACHINE) else name
-
-
-def touch(span_s: tuple[float, float], other_s: tuple[float, float]) -> bool:
-    """Return whether one of two logs ends at the instant at which the other begins."""
-    instants = span_s[0] == span_s[1] and other_s[0] == other_s[1]
-    return not instants and (span_s[1] == other_s[0] or other_s[1] == span_s[0])
 
 
 def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
@@ -161,17 +129,16 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     Raises:
         InputError: a recording could be of either of two machines.
     """
-    contradict = _contradictions(logs)
     places: list[int] = []
     firsts: list[LoggedRows] = []
     problems: list[str] = []
-    for i, log in enumerate(logs):
+    for log in logs:
         occupied = set[int]()
-        for j, index in enumerate(places):
-            if index not in occupied and contradict(i, j):
+        for latter, index in zip(logs, places, strict=False):
+            if index not in occupied and _contradict(log, latter):
                 occupied.add(index)
         free = [index for index in range(len(firsts)) if index not in occupied]
-        if len(free) > 1 and log.unnamed:
+        if len(free) > 1 and log.kind.unnamed:
             problems.append(_either(log, [firsts[index] for index in free]))
         places.append(free[0] if free else len(firsts))
         if not free:
@@ -205,33 +172,10 @@ class _Kind:
         return tuple(sorted({s for s, _ in columns if s} & self.slots & second.slots))
 
 
-def _contradictions(logs: Sequence[LoggedRows]) -> Callable[[int, int], bool]:
-    """Return what tells whether two of the logs say different things of one index at one time."""
-    kinds = [log.kind for log in logs]
-    compared = cache(_Kind.compared_by)
-
-    @cache
-    def shared(slots: Slots) -> _SharedRows:
-        of_slots = [log.rows(slots) if log.slots.issuperset(slots) else None for log in logs]
-        without = Different(np.empty(0, dtype=np.uint64), np.empty(0))
-        return _SharedRows([without if rows is None else rows for rows in of_slots])
-
-    @cache
-    def same_rows(slots: Slots, log: int) -> NDArray[np.int64]:
-        return shared(slots).shared_with(log)
-
-    def contradict(i: int, j: int) -> bool:
-        spans = (logs[i].span_s, logs[j].span_s)
-        slots = compared(kinds[i], kinds[j])
-        if slots is None or spans[0] is None or spans[1] is None or touch(spans[0], spans[1]):
-            return False
-        begin, end = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
-        same = same_rows(slots, i)[j] if begin <= end else 0
-        # A row that stands in both lies between both times, for its time is a part of it.
-        fewer = min(shared(slots).logs[k].between(begin, end) for k in (i, j)) if same else 0
-        return begin <= end and not (fewer > 0 and same >= _SAME_ROWS * fewer)
-
-    return contradict
+def _contradict(log: LoggedRows, latter: LoggedRows) -> bool:
+    """Return whether two logs say different things of one index at one time."""
+    slots = log.kind.compared_by(latter.kind)
+    return slots is not None and bool(log.shared_s(latter)) and not log.is_copy_of(latter, slots)
 
 
 def _told_apart(firsts: Sequence[LoggedRows]) -> str:

@@ -16,10 +16,10 @@ from planner.profile.model import GpuReadings, Hardware
 from pricing import hardware
 from pricing.message import Message
 from telemetry.profiling.machines import (
+    LoggedRows,
     device_names,
     host_name,
     identities,
-    logged_of,
     machines_of,
     placed,
 )
@@ -45,7 +45,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for recording in recordings for note in recording.notes]
     recordings = _aligned(recordings, notes)
-    places = machines_of([logged_of(recording) for recording in recordings], notes)
+    places = machines_of([LoggedRows(recording) for recording in recordings], notes)
     devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pricing import hardware
 from pricing.errors import InputError
-from telemetry.profiling.machines import Different, LoggedRows, host_name, touch
+from telemetry.profiling.machines import LoggedRows, host_name
 from telemetry.recording.recording import GpuIdentity
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
@@ -26,7 +26,6 @@ SAME_MEAN_PLUS = {"mem.used_gib": 1.0, "util.kernel_time": 0.05, "power.board_w"
 # Two rows of one tool about one GPU at one instant contradict each other beyond this share of the
 # larger value, and two files do where at least half of the instants that they share do.
 _SAME_VALUE, _MOST_ODD_INSTANTS = 0.1, 0.5
-_SAME_ROWS = 0.5  # of the shorter of two logs: the other holds a copy
 _SAME_MEMORY = 0.05
 _GAPS = 3.0  # sampling intervals between the end of a log and the begin of the next
 # What a rotation adds to a name: .1, -20261101, .gz.
@@ -169,7 +168,7 @@ def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[
 def _odd(former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int) -> str | None:
     """Return what two files say differently of one GPU at one instant; None where they agree."""
     kind, latter_kind = former.rows.kind, latter.rows.kind
-    if kind.form != latter_kind.form or not _spans_meet(former, latter):
+    if kind.form != latter_kind.form or former.rows.shared_s(latter.rows) is None:
         return None
     slots = {slot for slot, _ in kind.columns & latter_kind.columns if slot}
     for slot in sorted(slots & former.rows.slots & latter.rows.slots):
@@ -253,7 +252,8 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
     if not (former.absolute and latter.absolute):
         agree = together and kind.form != latter_kind.form and _agree(former, latter, None)
         return _Match.SAME if agree else _Match.UNRELATED
-    if not _spans_meet(former, latter):
+    shared_s = former.rows.shared_s(latter.rows)
+    if shared_s is None:
         if (kind.form, kind.columns) != (latter_kind.form, latter_kind.columns):
             return _Match.UNRELATED
         if rotation_of(former.path) == rotation_of(latter.path):
@@ -263,9 +263,9 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
     if slots is not None:
         same_file = former.rows.source.sha256 == latter.rows.source.sha256
         tells = same_file or any(_varies(former.rows, slot) for slot in slots)
-        is_copy = tells and _is_copy(former.rows, latter.rows, slots)
+        is_copy = tells and former.rows.is_copy_of(latter.rows, slots)
         return _Match.SAME if is_copy else _Match.DIFFERENT
-    agree = _agree(former, latter, _both_s(former, latter))
+    agree = _agree(former, latter, shared_s)
     if agree is None:
         return _Match.SAME if together else _Match.UNRELATED
     return _Match.SAME if agree else _Match.DIFFERENT
@@ -299,14 +299,6 @@ def _both_s(former: FileReadings, latter: FileReadings) -> tuple[float, float]:
     return max(first, latter_first), min(last, latter_last)
 
 
-def _spans_meet(former: FileReadings, latter: FileReadings) -> bool:
-    spans = former.rows.span_s, latter.rows.span_s
-    if spans[0] is None or spans[1] is None:
-        return False
-    begin, end = _both_s(former, latter)
-    return begin <= end and not touch(spans[0], spans[1])
-
-
 def _is_next(former: FileReadings, latter: FileReadings) -> bool:
     """Return whether one log begins where the other ends."""
     begin, end = _both_s(former, latter)
@@ -324,15 +316,6 @@ def _varies(rows: LoggedRows, slot: str) -> bool:
     numbers, _, values = rows.readings(slot)
     of_gpus = (values[(numbers == gpu) & np.isfinite(values)] for gpu in range(len(rows.gpus)))
     return any(len(own) and float(np.ptp(own)) > 0 for own in of_gpus)
-
-
-def _is_copy(former: LoggedRows, latter: LoggedRows, slots: tuple[str, ...]) -> bool:
-    logs: list[Different] = [former.rows(slots), latter.rows(slots)]
-    spans = [log.span_s or (0.0, 0.0) for log in (former, latter)]
-    begin, end = max(s[0] for s in spans), min(s[1] for s in spans)
-    fewer = min(log.between(begin, end) for log in logs)
-    same = len(np.intersect1d(logs[0].hashes, logs[1].hashes))
-    return fewer > 0 and same >= _SAME_ROWS * fewer
 
 
 def _agree(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +78,7 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
     # No usual interval is shorter than the shortest step: few steps can be above three of them.
     long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
     if not len(long):
-        return np.append(steps, _usual_at_end(steps))
+        return np.append(steps, _usual_at(steps, np.array([len(steps) - 1])))
     places = np.append(long, len(steps) - 1)
     usual = _usual_at(steps, places)
     stood = np.append(steps, usual[-1])
@@ -100,13 +99,6 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
     medians = np.take_along_axis(ordered, middle, axis=-1).mean(axis=-1)
     medians[1:][finite[1:, :, 0] < _NEIGHBOURS] = np.nan
     return np.asarray(np.fmax.reduce(medians))
-
-
-def _usual_at_end(steps: NDArray[np.float64]) -> float:
-    """Return what `_usual_at` does for the last step."""
-    last: list[float] = steps[-_NEIGHBOURS:].tolist()
-    around = median(last[-(_NEIGHBOURS // 2 + 1) :])
-    return max(around, median(last)) if len(last) == _NEIGHBOURS else around
 
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:

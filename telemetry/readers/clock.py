@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
-_SMI_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+$")
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
 _FORMS = (_SMI_MILLIS, _SMI_SECONDS, _DATE_COMMAND, "ISO8601", "%Y%m%d_%H%M%S", "%Y%m%d-%H%M%S")
@@ -23,6 +22,7 @@ _ORDERS = ("month/day", "day/month")
 _OF_DAY = re.compile(r"^(\d\d?):(\d\d):(\d\d(?:\.\d+)?)$")
 _NO_SECONDS = re.compile(r"\d[T ,]+\d\d?:\d\d(?!:?\d)(?!.*\d:\d\d:\d\d)")
 _MOSTLY = 0.9
+_FIRST_ROWS = 10_000  # of a source, which say how all its times are spelled
 _DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
 # Least value of each epoch unit for a date after 1990; below them, seconds since the start.
@@ -76,46 +76,22 @@ class TimeTexts:
         """
         codes, unique = distinct(texts)
         cells = unique.astype(object).str.strip()
-        seconds = _of_smi(cells) if self._spelling in {"", _SMI_MILLIS} else None
-        if seconds is None:
-            seconds = self._spelled(codes, unique, cells)
-        else:
-            self._spelling = _SMI_MILLIS
-        self._parts.append(seconds[codes])
-
-    def _spelled(
-        self, codes: NDArray[np.int64], unique: pd.Series, cells: pd.Series
-    ) -> NDArray[np.float64]:
-        """Return the seconds of distinct texts; of the first block the spelling is found out."""
-        numbers = np.empty(0)
-        if self._spelling in {"", "number"}:
-            read = pd.to_numeric(unique, errors="coerce")
-            numbers = read.to_numpy(dtype=float, na_value=np.nan)
         if not self._parts:
-            to_minutes = cells.str.contains(_NO_SECONDS)[codes].sum()
-            self._to_the_minute = bool(to_minutes > _MOSTLY * codes.size)
-        if not self._spelling:
-            mostly = codes.size / 2
-            if np.isfinite(numbers[codes]).sum() > mostly:
-                self._spelling = "number"
-            elif (
-                len(cells)
-                and _OF_DAY.match(cells[codes[0]])
-                and (np.isfinite(_of_day(cells)[codes]).sum() > mostly)
-            ):
-                self._spelling = "of day"
-            elif cells.str.contains(_ZONED)[codes].sum() > mostly:
-                self._spelling = "zoned"
+            first_cells = cells[codes[:_FIRST_ROWS]]
+            self._spelling = _spelling_of(first_cells)
+            self._to_the_minute = bool(first_cells.str.contains(_NO_SECONDS).mean() > _MOSTLY)
         if self._spelling == "number":
-            return numbers
-        if self._spelling == "of day":
-            return _of_day(cells)
-        if self._spelling == "zoned":
+            numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        elif self._spelling == "of day":
+            numbers = _of_day(cells)
+        elif self._spelling == "zoned":
             zoned = cells.where(cells.str.contains(_ZONED))
             zoned = zoned.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
-            return _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
-        times, self._spelling = _local(cells, self._spelling, day_first=self.day_first)
-        return _seconds(times)
+            numbers = _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
+        else:
+            times, self._spelling = _local(cells, self._spelling, day_first=self.day_first)
+            numbers = _seconds(times)
+        self._parts.append(numbers[codes])
 
     @property
     def any(self) -> bool:
@@ -146,12 +122,14 @@ class TimeTexts:
         )
 
 
-def _of_smi(cells: pd.Series) -> NDArray[np.float64] | None:
-    """Return times that nvidia-smi wrote, as most are; None where some are spelled otherwise."""
-    if not len(cells) or not _SMI_TIME.match(str(cells.iloc[0])):
-        return None
-    seconds = _seconds(pd.to_datetime(cells, format=_SMI_MILLIS, errors="coerce"))
-    return seconds if np.isfinite(seconds).all() else None
+def _spelling_of(cells: pd.Series) -> str:
+    """Return how most of some texts are spelled; "" for times without a zone."""
+    signs = {
+        "number": pd.to_numeric(cells, errors="coerce").notna(),
+        "of day": cells.str.match(_OF_DAY) & cells[:1].str.match(_OF_DAY).all(),
+        "zoned": cells.str.contains(_ZONED),
+    }
+    return next((name for name, fits in signs.items() if fits.mean() > 1 / 2), "")
 
 
 def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:

@@ -33,7 +33,7 @@ _HEADER_WITHIN = 5000
 _WORD = ["word"]
 
 _LONGEST_DATE = 40
-_SMALL_BYTES = 1 << 19  # below, Python parts cells faster than pandas begins to
+_SMALL_BYTES = 1 << 17  # below, Python parts cells faster than pandas begins to
 _NEWLINE, _QUOTE, _ZERO = b'\n"0'
 _COMMA_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d),(\d{3,9})")
 _STAMP = re.compile(
@@ -314,8 +314,7 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
 def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) -> pd.DataFrame:
     """Return the wanted columns of lines, by their position, each distinct text once."""
     if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
-        lines = text.decode().split("\n")
-        rows = _at_once(lines, delimiter) or [cells_of(line, delimiter) for line in lines]
+        rows = [cells_of(line, delimiter) for line in text.decode().split("\n")]
         columns = list(zip_longest(*rows, fillvalue=""))
         return pd.DataFrame({i: _once(columns[i]) for i in positions})
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
@@ -339,20 +338,9 @@ def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) ->
     return table
 
 
-def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:
-    """Return the cells of all lines; None where a quote may go on over the end of one."""
-    if any('"' in line or "\r" in line for line in lines):
-        return None
-    try:
-        return list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
-    except csv.Error:
-        return None
-
-
 def _once(cells: Sequence[str]) -> "pd.Categorical[str]":
-    places = {text: index for index, text in enumerate(dict.fromkeys(cells))}
-    texts = pd.Index(list(places), dtype=object)
-    return pd.Categorical.from_codes([places[cell] for cell in cells], texts)
+    codes, texts = pd.factorize(np.array(cells, dtype=object))
+    return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object))
 
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
@@ -474,12 +462,12 @@ def csv_rows(builder: RecordingBuilder, reason: str, head: str = "") -> Iterator
     Args:
         builder: where rows are counted that are left out.
         reason: what is said of a row with more or fewer cells than the header.
-        head: a name in every header, which comes again with every call of a tool; "" where the
-            first line is the only one.
+        head: a name in every header, in small letters, which comes again with every call of a
+            tool; "" where the first line is the only one.
     """
     header: list[str] = []
     for cells in (csv_cells(line) for line in builder.text.splitlines() if line.strip()):
-        if head in cells if head else not header:
+        if head in map(str.lower, cells) if head else not header:
             header = cells
         elif header and len(cells) == len(header):
             yield dict(zip(header, cells, strict=True))

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.profile.model import Column, Profile, Source
 from pricing.errors import InputError
-from telemetry.profiling.machines import Different, LoggedRows, machines_of
+from telemetry.profiling.machines import LoggedRows, machines_of
 from telemetry.readers.hints import Hints
-from telemetry.recording.recording import GpuIdentity
+from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from telemetry.sources import read_telemetry
 
 Drawn = tuple[str, bool, int, int, list[int]]
@@ -134,7 +134,7 @@ LOGS = st.lists(
 @given(LOGS)
 @settings(max_examples=300)
 def test_machines_are_told_as_by_comparing_each_log_with_each(logs: list[Drawn]) -> None:
-    """Sorting the rows of all logs finds what comparing log with log finds."""
+    """Columns, times and rows say of each log which machines' logs contradict it."""
     places: list[int] = []
     either = False
     for i, (_, named, *_) in enumerate(logs):
@@ -169,19 +169,14 @@ def _contradict(one: Drawn, other: Drawn) -> bool:
 
 
 def _logged(log: Drawn) -> LoggedRows:
-    rows = _rows_of(log)
     slot = "util.kernel_time"
-    hashes = np.array([t * 2 + load for t, load in rows], dtype=np.uint64)
-    times = np.array([t for t, _ in rows], dtype=float)
-    return LoggedRows(
-        source=Source(
-            path="log.csv",
-            sha256=None,
-            format="nvidia-smi-csv",
-            columns=(Column(source=log[0], slot=slot, scale=0.01, n=9),),
-        ),
-        gpus=(GpuIdentity(key="0", index=0, host="node" if log[1] else None),),
-        slots=frozenset((slot,)),
-        span_s=(times[0], times[-1]) if rows else None,
-        rows=lambda _: Different.of(hashes, times),
+    rows = [(float(t), "0", float(load)) for t, load in _rows_of(log)]
+    source = Source(
+        path="log.csv",
+        sha256=None,
+        format="nvidia-smi-csv",
+        columns=(Column(source=log[0], slot=slot, scale=0.01, n=9),),
     )
+    gpu = GpuIdentity(key="0", index=0, host="node" if log[1] else None)
+    samples = pd.DataFrame(rows, columns=[TIME, GPU, slot])
+    return LoggedRows(Recording(samples=samples, gpus=(gpu,), sources=(source,)))
