@@ -10,6 +10,7 @@ from pathlib import Path
 
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.sniff import UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.readers.hints import Hints
@@ -176,10 +177,7 @@ class _Belonging:
         profile, sha256 = self._sources[path]
         if sha256 is None or sha256 == _sha256(path):
             return Skipped(path=str(path), why=f"{profile.name} was made from it")
-        why = (
-            f"it is not the file of this name that {profile.name} was made from, or has changed "
-            "since; import it alone to read it"
-        )
+        why = Message("read.other-file", profile=profile.name)
         return Skipped(path=str(path), why=why, expected=False)
 
 

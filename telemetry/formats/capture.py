@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Machine, OtherGpu, Run
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.serving import served
 from telemetry.measure.capture_block import PARTS, Block, Point, block_of_json
 from telemetry.measure.capture_events import event_lines, event_of, named
@@ -49,10 +50,6 @@ from telemetry.recording.recording import (
 
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
-_FOLDED = (
-    "a long measurement: its first and its last readings are kept one by one, those between as "
-    "distributions over stretches of time."
-)
 
 
 @dataclass(slots=True)
@@ -81,20 +78,15 @@ def read_capture(builder: RecordingBuilder, _: Hints) -> Recording:
     builder.is_capture = True
     lines = _sorted_lines(builder.payload.data)
     if lines.begin.get("capture") != CAPTURE_SCHEMA:
-        raise InputError(
-            f"{builder.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
-            "cannot be trusted. Measure again: gpucost profile -- COMMAND."
-        )
+        raise InputError(Message("read.not-a-capture", file=builder.name, schema=CAPTURE_SCHEMA))
     builder.rows_read += lines.read
     builder.leave_out("cut line", lines.damaged)
     builder.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
     if not lines.end:
-        builder.notes.append(
-            "the measurement was cut off; what it had measured until then is here."
-        )
+        builder.notes.append(Message("read.cut-off"))
         lines.events += unread_events(lines.begin.get("probe_folder"), lines.events)
     if lines.blocks:
-        builder.notes.append(_FOLDED)
+        builder.notes.append(Message("read.folded"))
     facts = {**lines.begin, **lines.facts}
     samples, gpus = _gpus(lines, builder)
     machine = _machine(facts, samples, gpus)

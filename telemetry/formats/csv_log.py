@@ -105,15 +105,8 @@ def _no_header(name: str, head: str) -> str:
         return row.refusal(name)
     first = next((line.strip() for line in head.splitlines() if line.strip()), "")[:70]
     if re.search(r"\d{3}|\d [%MW]", first):
-        return (
-            f"{name}: no header line names a measurement (first line: {first!r}), so the columns "
-            "cannot be told apart. Log without `noheader`, or name them by number: gpucost import "
-            f"{name} {_numbered(first)}."
-        )
-    return (
-        f"{name}: none of its columns ({first!r}) is a GPU reading that gpucost knows."
-        f"{booking(first)} Name columns with --map COLUMN=slot if there are any."
-    )
+        return Message("read.no-header", file=name, first=repr(first), maps=_numbered(first))
+    return Message("read.no-gpu-column", file=name, first=repr(first), booking=booking(first))
 
 
 _BY_UNIT = {"%": "util.kernel_time", "MiB": "mem.used_gib", "W": "power.board_w"}
@@ -243,10 +236,8 @@ def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) 
     for i, cell in enumerate(table.header):
         builder.ledger.enter(cell, table.rows, read=table.columns[i] is not None)
         if ambiguous(cell) and table.columns[i] is None:
-            builder.notes.append(
-                f"column {cell.strip()!r} may be capacity or controller time, so it is not used; "
-                f"say which with --map '{cell.strip()}=util.mem_controller'."
-            )
+            names = {"column": repr(cell.strip()), "name": cell.strip()}
+            builder.notes.append(Message("read.ambiguous", **names))
     builder.ledger.names |= {str(i + 1) for i in range(len(table.header))}
     cells = table.cells()
     who = _index(cells, table.columns, builder)
@@ -345,11 +336,7 @@ def keys_by_position(
     sizes = np.diff(np.append(starts, len(ticks)))
     size = _rows_of_a_tick(sizes, timed=t_s is not None)
     if size is None and t_s is None and 1 < len(ticks) <= _MOST_GPUS and len(sizes) == 1:
-        note = (
-            f"{len(ticks)} rows without time or index: taken as readings of one GPU after each "
-            "other. If each is a GPU, log index or uuid, too."
-        )
-        return [ONLY] * len(ticks), note
+        return [ONLY] * len(ticks), Message("read.rows-of-one-gpu", n=len(ticks))
     if size is None:
         return [ONLY] * len(ticks), None
     index = np.arange(len(ticks)) - np.repeat(starts, sizes)

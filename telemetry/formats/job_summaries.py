@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Statistics
+from pricing.message import Message
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
@@ -246,8 +247,7 @@ def read_codecarbon(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         rows,
         hints,
-        empty=f"CodeCarbon measured no GPU in it ({reasons or 'no rows'}). It reads "
-        "GPUs with nvidia-ml-py installed; or log nvidia-smi while the job runs.",
+        empty=Message("read.codecarbon", reasons=reasons or Message("read.no-rows")),
         active=True,
         local_time=hints.tz is None,
     )

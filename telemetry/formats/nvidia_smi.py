@@ -9,6 +9,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats import csv_log
 from telemetry.readers import clock, csv_text
 from telemetry.readers.column_names import names_of
@@ -190,10 +191,9 @@ def _refuse_several_machines(name: str, rows: list[DeviceRow]) -> None:
         models[row.index].add(row.model)
     for index, names in sorted(models.items(), key=str):
         if len(names) > 1:
-            shown = ", ".join(sorted(map(str, names)))
+            shown = sorted(map(str, names))
             raise InputError(
-                f"{name}: GPU {index} is of several models in its tables ({shown}), so they are of "
-                "different machines and not of one job. Keep the tables of one machine in a file."
+                Message("read.several-models", file=name, index=str(index), models=shown)
             )
 
 
@@ -337,8 +337,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         list((_accounts if accounts else _sums)(processes, builder)),
         hints,
-        empty=f"its {len(processes)} processes carry no reading that is complete, so "
-        "nothing was measured. Log `nvidia-smi --query-gpu=... --format=csv -l 1` instead.",
+        empty=Message("read.no-process-reading", n=len(processes)),
         **({"timed": True, "active": True} if accounts else {}),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
 from telemetry.readers.series import SampledSeries, differ
 from telemetry.recording.recording import JobLabels
@@ -45,10 +46,7 @@ def pods(
     named, labels = by_job(measured, about, job_label)
     if job_label is not None and not any(member.job for member in named):
         label_keys = sorted({key for member in measured for key in member.labels})
-        raise InputError(
-            f"--job-label {job_label}: no series has that label, so it names no job. Labels of the "
-            f"data: {', '.join(label_keys)}."
-        )
+        raise InputError(Message("read.no-job-label", label=job_label, labels=label_keys))
     series, notes = shared(named)
     return series, labels, notes
 
@@ -163,17 +161,11 @@ def shared(series: Sequence[SampledSeries]) -> tuple[_Series, tuple[str, ...]]:
     differing = {key for key, copies in turns.items() if len(copies) > 1 and differ(copies)}
     ambiguous = {(device, part) for device, part, _ in differing}
     copied = {(device, part) for device, part, _ in turns} - ambiguous
-    notes = []
+    notes: list[str] = []
     if copied:
-        notes.append(
-            f"{len(copied)} GPUs are shared by pods in turns, and each pod shows what the whole "
-            "GPU does: how much of it is one pod's is not known."
-        )
+        notes.append(Message("read.shared-whole", n=len(copied)))
     if ambiguous:
-        notes.append(
-            f"{len(ambiguous)} GPUs are shared by pods in turns; readings are those of a pod's own "
-            "processes where they differ."
-        )
+        notes.append(Message("read.shared-own", n=len(ambiguous)))
     memory = {key for key in differing if key[2] == _PROCESS_MEMORY}
     renamed = tuple(
         replace(member, name=PROCESS_MEMORY_METRIC)

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
@@ -362,10 +363,8 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
                     builder.leave_out("time not readable")
             gpus = _identities(device_time, _nsys_gpus(database, tables))
     except (sqlite3.Error, OverflowError, ValueError, MemoryError) as error:
-        raise InputError(
-            f"{builder.name}: the SQLite database is damaged or cut off ({error}), so nothing in "
-            "it can be trusted. Run `nsys export --type sqlite` again."
-        ) from None
+        reason = {"file": builder.name, "reason": str(error)}
+        raise InputError(Message("read.nsys-damaged", **reason)) from None
     if not device_time.devices:
         raise builder.empty_error()
     busy = device_time.busy()

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.stored_runs import HOST, OURS
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
@@ -33,10 +34,7 @@ def read_samples(builder: RecordingBuilder, _: Hints) -> Recording:
     strange = sorted(set(frame.columns) - OURS)
     if strange or not {TIME, GPU} <= set(frame.columns):
         shown = ", ".join(strange or frame.columns)
-        raise InputError(
-            f"{builder.name}: a Parquet table of other columns ({shown[:200]}), not samples of "
-            "`gpucost profile`. Give it alone, as a file: gpucost import FILE.parquet."
-        )
+        raise InputError(Message("read.other-parquet", file=builder.name, columns=shown[:200]))
     builder.rows_read = len(frame)
     timed = frame[frame[TIME].notna()]
     if len(timed) < len(frame):

@@ -10,6 +10,7 @@ import numpy as np
 from planner.profile.kinds import JobKind
 from planner.profile.trials import Latency, Serving
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
@@ -220,12 +221,10 @@ def _latency(members: Sequence[_Member], *, several: bool, notes: list[str]) -> 
         return None
     if buckets and not all(name in quantiles for name in _QUANTILES):
         longest = max(_bounds(buckets), default=0.0) * to_ms
-        notes.append(
-            f"{stem(buckets[0].name)}: some requests took longer than {longest:g} ms, the last "
-            "bound of its histogram."
-        )
+        metric = stem(buckets[0].name)
+        notes.append(Message("read.longer-than-histogram", metric=metric, ms=longest))
     if not several:
-        notes.append(f"{stem(members[0].name)}: since the server's start, as one reading is given.")
+        notes.append(Message("read.since-start", metric=stem(members[0].name)))
     figures = {name: round(value * to_ms, _DIGITS) for name, value in quantiles.items()}
     return Latency.of(figures, tuple(round(edge * to_ms, _DIGITS) for edge in edges))
 

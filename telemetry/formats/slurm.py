@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from pricing.message import Message
+from pricing.message import Message, join
 from telemetry.profiling.machines import MACHINE
 from telemetry.readers import clock
 from telemetry.readers.column_names import cells_of
@@ -56,14 +56,6 @@ _EARLY: Mapping[str, str | None] = {
 }
 _PERCENT = 0.01
 _UTILIZATION, _MEMORY = "gres/gpuutil", "gres/gpumem"
-_SUMMED = (
-    "utilisation is Slurm's own figure (gres/gpuutil), summed over processes and divided by the "
-    "GPUs of the job: which GPU did what is not known."
-)
-_ASK = (
-    "Ask for sacct -P -o JobID,JobName,Account,State,Start,End,Elapsed,AllocTRES,TRESUsageInTot,"
-    "AdminComment; Slurm counts GPUs with AccountingStorageTRES=gres/gpuutil,gres/gpumem alone."
-)
 
 
 @dataclass(slots=True)
@@ -95,10 +87,10 @@ def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
     cells = (cells_of(line, delimiter) for line in lines)
     rows = [_named(blank | dict(zip(names, row, strict=False))) for row in cells]
     if not rows:
-        raise InputError(f"{builder.name}: no row under the header. {_ASK}")
+        raise _refused(Message("read.slurm-no-rows", file=builder.name))
     missing = [name for name in ("JobID", "AllocTRES") if name.lower() not in rows[0]]
     if missing:
-        raise InputError(f"{builder.name}: column {', '.join(missing)} is missing. {_ASK}")
+        raise _refused(Message("read.slurm-column", file=builder.name, columns=missing))
     return _recording(rows, builder, hints, local_time=hints.tz is None)
 
 
@@ -139,12 +131,11 @@ def _recording(
     builder.notes[:] = dict.fromkeys(builder.notes)
     if not samples:
         reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
-        raise InputError(
-            f"{builder.name}: no job in it held a GPU and was watched ({reasons or 'no jobs'})."
-            f"{_unwatched_hours(unwatched, jobs)} {_ASK}"
+        why = Message(
+            "read.slurm-nothing", file=builder.name, reasons=reasons or Message("read.no-jobs")
         )
-    if unwatched:
-        builder.notes.append(_unwatched_hours(unwatched, jobs).strip())
+        raise _refused(why, *_unwatched_hours(unwatched, jobs))
+    builder.notes += _unwatched_hours(unwatched, jobs)
     return builder.recording(
         pd.DataFrame(samples), tuple(gpus), labels=labels, local_time=local_time
     )
@@ -160,17 +151,19 @@ def _early_ends(jobs: Sequence[_Job]) -> str:
     return ", ".join(f"{len(h):,} {state} ({sum(h):,.0f} GPU h)" for state, h in ends)
 
 
-def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> str:
-    """Return how long jobs held GPUs of which nobody knows what they did; "" for none."""
-    if not unwatched:
-        return ""
+def _refused(*why: str) -> InputError:
+    """Return the error of an answer of sacct that cannot be used, with what to ask for."""
+    return InputError(join([*why, Message("read.slurm-ask")], "sentences"))
+
+
+def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> Iterator[str]:
+    """Yield how long jobs held GPUs of which nobody knows what they did."""
     hours, total = (
         sum(job.gpus * job.length_s for job in some) / 3600 for some in (unwatched, jobs)
     )
-    return (
-        f" {len(unwatched):,} of {len(jobs):,} jobs held GPUs for {hours:,.1f} of {total:,.1f} GPU "
-        "hours and were not watched: what they cost is in no figure here."
-    )
+    if unwatched:
+        counts = {"n": len(unwatched), "jobs": len(jobs)}
+        yield Message("read.unwatched", **counts, hours=hours, total=total)
 
 
 def _jobs(rows: Sequence[_Row], builder: RecordingBuilder, hints: Hints) -> list[_Job]:
@@ -234,14 +227,14 @@ def _readings(
     job: _Job, number: int, builder: RecordingBuilder
 ) -> tuple[list[dict[str, object]], list[GpuIdentity]]:
     if job.jobstats is not None and job.jobstats.gpus:
-        builder.notes.append(_MEANS)
+        builder.notes.append(Message("read.jobstats-means"))
         samples = _samples(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
         return samples, [gpu for gpu, _, _ in job.jobstats.gpus]
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
         return [], []
-    builder.notes.append(_SUMMED)
+    builder.notes.append(Message("read.slurm-sums"))
     devices = [
         GpuIdentity(key=f"{job.name} {number} {index}", index=index, model=job.model, host=job.host)
         for index in range(job.gpus)
@@ -343,10 +336,6 @@ def _text(value: object) -> str:
 
 _PACKED = re.compile(r"JS1:([A-Za-z0-9+/=]+)")
 _MOST_BYTES = 16 << 20
-_MEANS = (
-    "Jobstats keeps the mean utilisation and the most memory of each GPU: how either moved over "
-    "time is not known."
-)
 
 
 _Used = tuple[GpuIdentity, float, float]  # share of time busy, GiB used
@@ -371,7 +360,7 @@ def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
     if job is None or not job.gpus:
         raise builder.empty_error()
     builder.rows_read = len(job.gpus)
-    builder.notes.append(_MEANS)
+    builder.notes.append(Message("read.jobstats-means"))
     samples = pd.DataFrame(_samples(job.gpus, 0.0, job.length_s)).drop(columns=JOB)
     return builder.recording(samples, tuple(gpu for gpu, _, _ in job.gpus), absolute=False)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers.column_names import csv_header, delimiter_of, key_of, meaning, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload, decode
@@ -223,10 +224,7 @@ def booking(header: str) -> str:
     """Return why a list of reservations is not a measurement, "" for other headers."""
     columns = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
     if columns & {"hours", "reserved", "booked", "duration", "user"}:
-        return (
-            " Reservations say who held GPUs and for how long, not how busy the GPUs were: "
-            "log nvidia-smi while the job runs (`gpucost import --help` shows how)."
-        )
+        return Message("read.booking")
     return ""
 
 
@@ -236,10 +234,7 @@ def _headless(line: str) -> str:
     readings = sum(_READING.fullmatch(cell) is not None for cell in cells)
     if readings < _FEWEST_READINGS or readings < len(cells) / 2:
         return ""
-    return (
-        " It looks like rows of readings without a header: name its columns by number, such as "
-        "--map 1=timestamp --map 2=index --map 3=util.kernel_time."
-    )
+    return Message("read.headless")
 
 
 def _json_problem(head: bytes) -> str:

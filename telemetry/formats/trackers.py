@@ -182,10 +182,7 @@ def _is_always_full(member: SampledSeries, builder: RecordingBuilder) -> bool:
     if not is_long or not (member.readings == _FULL).all():
         return False
     builder.leave_out("constant 100 %", len(member.readings))
-    builder.notes.append(
-        f"GPU {member.index}: 100 % at every reading, which ClearML also writes where the driver "
-        "reports no utilisation (MIG): taken for unknown."
-    )
+    builder.notes.append(Message("read.always-full", index=str(member.index)))
     return True
 
 

@@ -235,18 +235,14 @@ def _step(merged: Recording, window: ActiveWindow) -> Step | None:
 def nothing_left(sources: Iterable[Source]) -> str:
     """Return the sentence for sources of which no reading is left."""
     sources = tuple(sources)
-    names = ", ".join(str(source.path) for source in sources)
     reasons = sorted(
         f"{reason}: {count}"
         for source in sources
         if isinstance(source.dropped, dict)
         for reason, count in source.dropped.items()
     )
-    return (
-        f"{names}: recognised, but no reading is left ({'; '.join(reasons) or 'no rows'}), so "
-        "nothing was measured. Record again, or give another part of the log; two scrapes of a "
-        "server's /metrics are for gpucost serve fit."
-    )
+    names, why = [str(source.path) for source in sources], "; ".join(reasons)
+    return Message("read.nothing-left", files=names, reasons=why or Message("read.no-rows"))
 
 
 def _work_note(work: Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:

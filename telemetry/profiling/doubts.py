@@ -11,7 +11,7 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
-from pricing.message import Message
+from pricing.message import Message, join
 from telemetry.profiling.window import (
     GAP_INTERVALS,
     ActiveWindow,
@@ -22,10 +22,6 @@ from telemetry.profiling.window import (
 )
 from telemetry.recording.recording import JOB, TIME, GpuIdentity, Recording
 
-_NO_GPU = (
-    "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "
-    "for a GPU holds."
-)
 _UTIL, _POWER = "util.kernel_time", "power.board_w"
 _MEASURED = {_UTIL, "util.sm_active"}
 _FEW = 10
@@ -44,14 +40,6 @@ _SAME = 1e-9
 _ROUNDED = 0.01  # two tools that write one reading differ by this share of it at most
 # Loggers that write whole seconds and read more often have several rows a second.
 _SLOWLY_S = 1.5
-_ONE_INSTANT = (
-    "a snapshot: one instant says which GPU it is and what memory is held, not how busy the GPU is "
-    "over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
-)
-_ONE_READING = (
-    "the job ended before a second reading: what is here is one instant. Measure a longer run, or "
-    "read more often (--interval 0.1s)."
-)
 
 
 @dataclass(slots=True)
@@ -99,20 +87,19 @@ def doubts_of(
     """
     window, coverage = seen
     if not merged.timed and window.interval_s is not None:
-        step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
-        yield f"no timestamps: rows are taken to lie apart by {step}."
+        step = Message("doubt.step-guessed")
+        if interval_hint_s:
+            step = Message("doubt.step-given", s=interval_hint_s)
+        yield Message("doubt.no-times", step=step)
     if window.interval_s is None:
-        yield _ONE_INSTANT if merged.observed is None else _ONE_READING
+        yield Message(f"doubt.one-{'instant' if merged.observed is None else 'reading'}")
     if coverage is not None and coverage < _GOOD_COVERAGE:
-        yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
+        yield Message("doubt.coverage", share=coverage)
     if not merged.gpus:
-        yield _NO_GPU
+        yield Message("doubt.no-gpu")
     elif _MEASURED.isdisjoint(readings.slots):
-        cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
-        yield (
-            f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
-            "metrics (DCGM_FI_PROF_*) measure MIG instances too."
-        )
+        cause = Message(f"doubt.no-load-{'mig' if merged.mig else 'logged'}")
+        yield Message("doubt.no-load", cause=cause)
     yield from (f"{fault.sentence}." for fault in lost(merged, readings.gpus))
     yield from _perhaps_fractions(merged)
     yield from readings.sentences
@@ -121,11 +108,7 @@ def doubts_of(
         and window.interval_s < _FAST_S
         and readings.repeats > _STALE_SHARE * readings.rows
     ):
-        yield (
-            f"{readings.repeats} of {readings.rows} rows repeat the reading before them: polled "
-            "faster than the sensor renews itself. Statistics are weighted by time, so repeats do "
-            "not count double."
-        )
+        yield Message("doubt.repeats", n=readings.repeats, rows=readings.rows)
 
 
 def lost(merged: Recording, read: set[str]) -> list[Health]:
@@ -142,10 +125,8 @@ def _perhaps_fractions(merged: Recording) -> Iterator[str]:
             unit_said = any(word in column.source.lower() for word in ("%", "percent", "pct"))
             small = column.max is not None and 0.0 < column.max <= 1.0 and (column.n or 0) >= _FEW
             if column.scale == _PERCENT and small and not unit_said:
-                yield (
-                    f"{column.source}: read as percent, but never above {column.max:g}. If it is a "
-                    f"fraction, say --map {column.source}={column.slot}:ratio."
-                )
+                slot, highest = str(column.slot), column.max or 0.0
+                yield Message("doubt.fraction", column=column.source, highest=highest, slot=slot)
 
 
 def _slots(readings: Columns) -> list[str]:
@@ -175,18 +156,12 @@ def _constant(readings: Columns, gpu: GpuIdentity) -> str | None:
     drawing = power is not None and idle is not None and power > _ABOVE_IDLE * idle
     if not drawing and (used_gib is None or used_gib <= _HOLDS_GIB) and not (values[0] and power):
         return None
-    while_ = " and ".join(
-        text
-        for text, value in (
-            (f"{power or 0:.0f} W are drawn", power),
-            (f"{used_gib or 0:.1f} GiB are held", used_gib),
-        )
-        if value is not None
-    )
-    return (
-        f"{_who(gpu)}: util.kernel_time is exactly {values[0]:.0%} in all {len(values)} samples "
-        f"while {while_}. Some collectors write a constant when the driver reports nothing."
-    )
+    meanwhile = [
+        Message("doubt.power-drawn", w=power) if power is not None else "",
+        Message("doubt.memory-held", gib=used_gib) if used_gib is not None else "",
+    ]
+    counted = {"busy": float(values[0]), "n": len(values)}
+    return Message("doubt.constant", gpu=_who(gpu), meanwhile=join(meanwhile, "and"), **counted)
 
 
 def _above_limit(readings: Columns, gpu: GpuIdentity) -> str | None:
@@ -194,10 +169,7 @@ def _above_limit(readings: Columns, gpu: GpuIdentity) -> str | None:
     power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
     if power is None or limit is None or power <= _OVER_LIMIT * limit:
         return None
-    return (
-        f"{_who(gpu)}: {power:.0f} W are drawn half of the time, above the limit of {limit:.0f} W: "
-        "one of the two is wrong, so power and energy are not to be trusted."
-    )
+    return Message("doubt.above-limit", gpu=_who(gpu), w=power, limit=limit)
 
 
 def _stuck(readings: Columns, gpu: GpuIdentity) -> str | None:
@@ -216,10 +188,7 @@ def _stuck(readings: Columns, gpu: GpuIdentity) -> str | None:
     worst = int(lengths_s.argmax())
     if lengths_s[worst] < _STUCK_S:
         return None
-    return (
-        f"{_who(gpu)}: every reading, power too, stands still for {lengths_s[worst]:.0f} s while "
-        "the GPU is busy: the collector told an old value again. Statistics count it as measured."
-    )
+    return Message("doubt.stuck", gpu=_who(gpu), s=float(lengths_s[worst]))
 
 
 def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
@@ -235,7 +204,7 @@ def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
     if not unknown_s:
         return None
     whole_s = float(times[-1] - times[0]) + usual_s
-    return f"{_who(gpu)}: how busy it was is unknown for {unknown_s:.4g} s of {whole_s:.4g} s."
+    return Message("doubt.load-unknown", gpu=_who(gpu), unknown=unknown_s, whole=whole_s)
 
 
 def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
@@ -259,17 +228,19 @@ def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
     if not len(places):
         return None
     first, slot = int(places[0]), int(np.flatnonzero(steps[places[0]])[0])
-    sentence = (
-        f"{_who(gpu)}: {len(places)} of {len(instants)} instants have two different readings "
-        f"({slots[slot]} {values[first - 1, slot]:.6g} and {values[first, slot]:.6g})."
+    doubt = Message(
+        "doubt.two-readings",
+        gpu=_who(gpu),
+        n=len(places),
+        instants=len(instants),
+        slot=slots[slot],
+        first=float(values[first - 1, slot]),
+        second=float(values[first, slot]),
     )
     slow = len(instants) > 1 and np.median(np.diff(instants)) >= _SLOWLY_S
     if slow and len(places) > len(instants) / 2:
-        raise InputError(
-            f"{sentence} Two GPUs are taken for one: name the column that tells them apart "
-            "with --map COLUMN=index (or uuid, host)."
-        )
-    return f"{sentence} Each counts for its part of the time."
+        raise InputError(Message("doubt.two-gpus", doubt=doubt))
+    return Message("doubt.both-count", doubt=doubt)
 
 
 _LEFT_S, _FEW_TIMES, _RISES = 600.0, 3, 1.2

@@ -63,10 +63,7 @@ def profiles(
         return (build(recording, name, hints),)
     picked = names if hints.job is None else [hints.job]
     if hints.name is not None and len(picked) > 1:
-        raise InputError(
-            f"--name {hints.name}: the data holds {len(picked)} jobs ({', '.join(picked)}), which "
-            "cannot share a name. Pick one with --job NAME."
-        )
+        raise InputError(Message("join.one-name", name=hints.name, n=len(picked), jobs=picked))
     own = tuple(build(_of_job(merged, name), name, hints) for name in picked)
     return own if hints.job is not None else (*own, *_of_no_job(merged, hints, say))
 
@@ -142,10 +139,8 @@ def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str 
     bare = [gpu for gpu in merged.gpus if gpu.key not in labelled]
     if not bare:
         return merged, names[0]
-    note = (
-        f"labelled as job {names[0]}: only {_listed([g for g in merged.gpus if g not in bare])}; "
-        f"all GPUs are counted. --job {names[0]} reads that job alone."
-    )
+    own = _listed([gpu for gpu in merged.gpus if gpu not in bare])
+    note = Message("join.labelled-in-part", job=names[0], gpus=own)
     return replace(merged, notes=(*merged.notes, note)), None
 
 

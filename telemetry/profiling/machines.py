@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
@@ -72,13 +73,13 @@ class LoggedRows:
             index = {gpu.key: -1.0 if gpu.index is None else float(gpu.index) for gpu in self.gpus}
             frame = self._samples[[TIME, *slots]].astype(float)
             frame[GPU] = self._samples[GPU].map(index).to_numpy(dtype=float)
-            hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy(dtype=np.uint64)
-            once, firsts = np.unique(hashes, return_index=True)
-            self._rows[slots] = Different(once, np.sort(self._t_s[firsts]))
+            hashes = np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
+            distinct, firsts = np.unique(hashes, return_index=True)
+            self._rows[slots] = Different(distinct, np.sort(self._t_s[firsts]))
         return self._rows[slots]
 
     def readings(self, slot: str) -> Readings:
-        """Return of one slot which of `gpus` each row is of, its time and its value."""
+        """Return one slot: which of `gpus` each row is of, its time and its value."""
         numbers = {gpu.key: number for number, gpu in enumerate(self.gpus)}
         devices = np.asarray(self._samples[GPU].map(numbers), dtype=np.int64)
         return devices, self._t_s, np.asarray(self._samples[slot], dtype=np.float64)
@@ -181,18 +182,12 @@ def _contradict(log: LoggedRows, latter: LoggedRows) -> bool:
 def _told_apart(firsts: Sequence[LoggedRows]) -> str:
     names = [str(log.source.path) for log in firsts]
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return (
-        f"{shown}: the same columns of the same GPU index at the same time, and no uuid, so they "
-        f"are taken as {len(names)} machines. Log uuid, and it is known."
-    )
+    return Message("join.told-apart", files=shown, n=len(names))
 
 
 def _either(log: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
-    names = " or of ".join(str(first.source.path) for first in firsts[:_SHOWN])
-    return (
-        f"{log.source.path}: names no uuid and no host, so it may be of the machine of {names}. "
-        "Import the files of each machine alone (a folder a machine), or log uuid."
-    )
+    names = [str(first.source.path) for first in firsts[:_SHOWN]]
+    return Message("join.either-machine", file=str(log.source.path), files=names)
 
 
 _TOLD = ("index", "uuid", "model", "memory_gib", "partition", "host")

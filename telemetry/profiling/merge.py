@@ -189,10 +189,6 @@ def per_second(count: NDArray[np.float64], t_s: NDArray[np.float64]) -> NDArray[
 
 
 _DIGITS = 12
-_SEVERAL_SLICES = (
-    "slices of several sizes, or several of one GPU, were measured: hardware.slice is left open, "
-    "and the readings are taken for those of whole GPUs."
-)
 
 
 def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
@@ -257,8 +253,9 @@ def slice_of(
     if names <= {None}:
         return None, ()
     several = len({device_of(gpu.key) for gpu in used}) < len(used)
-    name = names.pop() if len(names) == 1 else None
-    return (None, (_SEVERAL_SLICES,)) if several else (name, () if name else (_SEVERAL_SLICES,))
+    if several or len(names) > 1:
+        return None, (Message("read.several-slices"),)
+    return names.pop(), ()
 
 
 def _slice_named(gpu: GpuIdentity) -> str | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pricing import hardware
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.profiling.machines import LoggedRows, host_name
 from telemetry.recording.recording import GpuIdentity
 
@@ -157,15 +158,13 @@ def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[
                 for j, latter in readers[:index]:
                     if (j, i) not in reported and (odd := _odd(files[j], latter, files[i], number)):
                         reported.add((j, i))
-                        name = device.rstrip("/")
-                        yield (
-                            f"{files[j].path} and {files[i].path}: contradict each other about GPU "
-                            f"{name}: {odd}. One of them is of another GPU or was changed: leave "
-                            "it out, or plan it alone."
-                        )
+                        names = {"file": str(files[j].path), "latter": str(files[i].path)}
+                        yield Message("join.contradict", gpu=device.rstrip("/"), **names, **odd)
 
 
-def _odd(former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int) -> str | None:
+def _odd(
+    former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int
+) -> dict[str, str | float] | None:
     """Return what two files say differently of one GPU at one instant; None where they agree."""
     kind, latter_kind = former.rows.kind, latter.rows.kind
     if kind.form != latter_kind.form or former.rows.shared_s(latter.rows) is None:
@@ -182,7 +181,8 @@ def _odd(former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int) 
         if len(shared) and odd.mean() >= _MOST_ODD_INSTANTS:
             index = int(np.flatnonzero(odd)[0])
             when = datetime.fromtimestamp(shared[index] / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
-            return f"{slot} is {first[index]:.4g} and {second[index]:.4g} at {when}"
+            readings = {"first": float(first[index]), "second": float(second[index])}
+            return {"slot": slot, "when": when, **readings}
     return None
 
 
@@ -219,11 +219,8 @@ def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str
             for group in candidates:
                 groups.join(group, i)
         elif best is _Match.SAME and files[i].bundle is None:
-            names = " or of ".join(str(files[group].path) for group in candidates[:4])
-            yield (
-                f"{files[i].path}: names no uuid and no host, so it may be of the GPUs of {names}. "
-                "Put the files of each machine into a folder of its own, or log uuid."
-            )
+            rivals = [str(files[group].path) for group in candidates[:4]]
+            yield Message("join.either-gpus", file=str(files[i].path), files=rivals)
         placed.append(i)
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.model import Stalls, Step, Work
+from pricing.message import Message, join
 from telemetry.profiling.window import ActiveWindow
 from telemetry.recording.observed import Observed, StepTimes
 from telemetry.recording.recording import Served
@@ -44,19 +45,18 @@ def window_of_steps(
     before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
     # A first row of no steps says when the first one began: a profiler starts after warm-up.
     full = steps["n"].iloc[0] == 0
-    slow = early and (
-        f" The first {early.count} steps took {early.mean_s:.3g} s each, those after them "
-        f"{early.later_s:.3g} s: statistics and throughput are of the later ones."
-    )
+    window = Message(f"read.window-of-{'all-' if full else ''}steps", before=before, after=after)
+    slow = ""
+    if early is not None:
+        lengths = {"mean": early.mean_s, "later": early.later_s}
+        slow = Message("read.early-steps", n=early.count, **lengths)
     return replace(
         otherwise,
         start_s=first,
         end_s=last,
         last_s=last,
         slack_s=(0.0, 0.0),
-        note=f"statistics run from the {'begin' if full else 'end'} of the first step to "
-        f"{'the end' if full else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
-        f"after are not in them.{slow or ''}",
+        note=join([window, slow], "sentences"),
     )
 
 

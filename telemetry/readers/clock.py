@@ -126,7 +126,7 @@ def _spelling_of(cells: pd.Series) -> str:
     """Return how most of some texts are spelled; "" for times without a zone."""
     signs = {
         "number": pd.to_numeric(cells, errors="coerce").notna(),
-        "of day": cells.str.match(_OF_DAY) & cells[:1].str.match(_OF_DAY).all(),
+        "of day": cells.str.match(_OF_DAY) & bool(cells[:1].str.match(_OF_DAY).all()),
         "zoned": cells.str.contains(_ZONED),
     }
     return next((name for name, fits in signs.items() if fits.mean() > 1 / 2), "")

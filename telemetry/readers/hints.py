@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers.units import mapping_problem
 
 # What `--label` may name, and the field of `model.Job`.
@@ -77,10 +78,7 @@ class Hints:
             if name not in LABELS or not value.strip()
         ]
         if self.tz is not None and _zone(self.tz) is None:
-            problems.append(
-                f"--tz {self.tz}: no such zone, so local times cannot be placed. "
-                "Use an IANA name such as Europe/Berlin or an offset such as +08:00."
-            )
+            problems.append(Message("read.bad-zone", zone=self.tz))
         numbers = {
             "--batch": self.batch,
             "--interval": self.interval_s,

@@ -162,11 +162,8 @@ class Stream:
             if first.startswith(_ZSTANDARD):
                 source = self._of_zstandard(source)
             elif first.startswith(_MAGIC):
-                text = (
-                    "the gzip data is damaged or cut off, so nothing in it can be trusted. Copy "
-                    "the file again, or unpack what is left with `gzip -dc`."
-                )
-                self._damaged |= dict.fromkeys((EOFError, zlib.error, gzip.BadGzipFile), text)
+                errors = (EOFError, zlib.error, gzip.BadGzipFile)
+                self._damaged |= dict.fromkeys(errors, "read.bad-gzip")
                 source = io.BufferedReader(gzip.GzipFile(fileobj=source, mode="rb"), _CHUNK)
             else:
                 return source
@@ -178,10 +175,7 @@ class Stream:
         except ImportError:
             raise InputError(Message("read.zstandard", file=self.name)) from None
         # The library ends quietly where the last frame is cut: what follows is not known.
-        self._damaged[library.ZstdError] = (
-            "the Zstandard data is damaged or cut off, so nothing in it can be trusted. Copy the "
-            "file again."
-        )
+        self._damaged[library.ZstdError] = "read.bad-zstandard"
         unpacked = library.ZstdDecompressor().stream_reader(source, read_across_frames=True)
         return io.BufferedReader(unpacked, _CHUNK)
 
@@ -189,8 +183,8 @@ class Stream:
         try:
             return read(size)
         except tuple(self._damaged) as error:
-            text = next(t for kind, t in self._damaged.items() if isinstance(error, kind))
-            raise InputError(f"{self.name}: {text}") from None
+            code = next(c for kind, c in self._damaged.items() if isinstance(error, kind))
+            raise InputError(Message(code, file=self.name)) from None
 
     def _fill(self, size: int | None) -> None:
         while size is None or len(self._read) < size:

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,10 +44,8 @@ def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
             return items
         where = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(
-            f"{name}{where}: not valid JSON ({reason}), so nothing in it can be trusted; the file "
-            "may be cut short. Export it again."
-        ) from None
+        why = {"where": f"{name}{where}", "reason": reason}
+        raise InputError(Message("read.bad-json", **why)) from None
     listed = document if isinstance(document, list) else [document]
     items = mappings_in(listed)
     if not items:

@@ -286,16 +286,9 @@ def _table(hints: Hints) -> dict[str, Meaning]:
 
 def _no_match(name: str, names: list[str]) -> str:
     if names == [""]:
-        return (
-            f"{name}: its series carry no metric name (functions such as rate() drop it), so it is "
-            "not known what they measure. Say it: --map value=util.kernel_time."
-        )
+        return Message("read.no-series-name", file=name)
     shown = ", ".join(label or "(no name)" for label in names[:5]) or "none"
-    return (
-        f"{name}: no GPU metric among its {len(names)} metrics ({shown}). Query "
-        "DCGM_FI_DEV_GPU_UTIL, DCGM_FI_DEV_FB_USED and DCGM_FI_DEV_POWER_USAGE, or name one "
-        "with --map METRIC=slot."
-    )
+    return Message("read.no-gpu-metric", file=name, n=len(names), names=shown)
 
 
 def _figures(

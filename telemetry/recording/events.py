@@ -14,6 +14,7 @@ import pandas as pd
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
 from planner.profile.model import Rank, Wait
 from planner.profile.trials import Change, TracedSteps, TraceRow, TurnsSeen
+from pricing.message import Message
 from telemetry.recording.observed import (
     STEP_COLUMNS,
     Observed,
@@ -100,11 +101,7 @@ def together(events: Sequence[Event]) -> Observed:
     leaders = [_leading(run) for run in runs]
     pacing = _pacing(leaders)
     if len(pacing) < sum(len(chain) for chain in leaders):
-        in_turn = (
-            f"{len(leaders)} processes step independently of each other; step times are those of "
-            "the one with the most steps, the count and the work are of all."
-        )
-        notes = (*notes, in_turn)
+        notes = (*notes, Message("read.steps-apart", n=len(leaders)))
     own = sum(_items(process) for process in pacing)
     items = sum(_items(process) for process in stepping)
     return Observed(
@@ -208,10 +205,7 @@ def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ..
     if counted_by == "batch":
         notes.append("nothing was trained: a batch that a DataLoader gave counts as a step.")
     if count == 1:
-        notes.append(
-            "one step only was seen: start-up is in its time, so neither the length of a step nor "
-            "a rate is known. Measure a run of a hundred steps or more."
-        )
+        notes.append(Message("read.one-step"))
     return tuple(notes)
 
 
@@ -222,11 +216,7 @@ def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
         "pytorch",
         "keras",
     }
-    return tuple(
-        f"{name}: its steps are not seen from outside, so there is no time of a step; where the "
-        "time goes is told by the lines of the program."
-        for name in sorted(map(str, names))
-    )
+    return tuple(Message("read.steps-unseen", framework=n) for n in sorted(map(str, names)))
 
 
 def _processes(events: Sequence[Event]) -> list[_Process]:
