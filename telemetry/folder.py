@@ -23,6 +23,7 @@ _TRACKERS = frozenset(("wandb", "mlruns"))
 _OWN_FILES = {
     "gpucost.toml": "the settings of gpucost",
     "wandb-metadata.json": "read with the W&B run beside it",
+    "wandb-summary.json": "the last values of the W&B run beside it",
 }
 
 

@@ -11,6 +11,7 @@ from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import mappings_in, objects, text_of, texts_of, values, whole_of
 from telemetry.recording.recording import Recording
@@ -138,7 +139,7 @@ def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:
 def read_dcgmi(builder: RecordingBuilder, hints: Hints) -> Recording:
     """Return the readings of `dcgmi dmon`: fields by short names, under headers that come again.
 
-    Rows carry no time, so they are `hints.interval_s` apart.
+    Rows carry no time but what `ts` put before them; else they are `hints.interval_s` apart.
 
     Raises:
         InputError: there is no header, or no row under it.
@@ -159,7 +160,7 @@ def read_dcgmi(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
     header: list[str] = []
     for line in builder.text.split("\n"):
-        text = line.strip()
+        time, text = without_stamp(line.strip())
         if text.startswith("#"):
             names = text.lstrip("# ").lower().split()
             header = names[1:] if names[:1] == ["entity"] else header
@@ -178,6 +179,7 @@ def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
             cells=dict(zip(header, cells, strict=True)),
             index=int(row[2]) if is_device else None,
             partition=None if is_device else f"instance {row[2]}",
+            time=time,
         )
 
 

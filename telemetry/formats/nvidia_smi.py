@@ -16,6 +16,7 @@ from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
 from telemetry.recording.recording import Recording
@@ -264,12 +265,17 @@ def _listed_rows(builder: RecordingBuilder, needed: set[str], *, exact: bool) ->
         exact: whether a row has as many words as the header; else the last may hold blanks.
     """
     header: list[str] = []
-    for line in builder.text.split("\n"):
+    is_stamped = False
+    for text in builder.text.split("\n"):
+        time, line = without_stamp(text)
+        is_header = line.lstrip().startswith("#")
+        is_stamped = time is not None if is_header else is_stamped
+        line = line if is_stamped else text  # a row may begin with a time of its own
         spaced = line.replace(",", " ") if exact else line
         columns = spaced.split()
         if not columns:
             continue
-        if columns[0].startswith("#"):
+        if is_header:
             names = spaced.replace("#", " ", 1).lower().split()
             header = names if needed <= set(names) else header
             continue
@@ -280,7 +286,7 @@ def _listed_rows(builder: RecordingBuilder, needed: set[str], *, exact: bool) ->
             builder.leave_out("not a row")
         else:
             builder.rows_read += 1
-            yield cells
+            yield {"time": time} | cells if time and is_stamped else cells
 
 
 def _listed_time(cells: _Cells) -> str | None:

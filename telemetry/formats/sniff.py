@@ -16,7 +16,7 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.readers.column_names import csv_header, delimiter_of, key_of, meaning, metrics
 from telemetry.readers.hints import Hints
-from telemetry.readers.payload import Payload, decode
+from telemetry.readers.payload import STAMP, Payload, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +64,7 @@ class Format:
     tells: str
     lacks: str
     empty: str = ""
+    stamped: bool = False
 
     def fits(self, head: str) -> bool:
         """Return whether the first characters of a source are of this format.
@@ -74,7 +75,9 @@ class Format:
         if self.json and _is_json(head) and re.search(self.json, head):
             return True
         if self.text:
-            return bool(re.search(self.text, head, re.MULTILINE | re.IGNORECASE))
+            flags = re.MULTILINE | re.IGNORECASE
+            bare = re.sub(f"^{STAMP}", "", head, flags=flags) if self.stamped else head
+            return bool(re.search(self.text, bare, flags))
         return self.name in TESTS and TESTS[self.name](head)
 
     def read(self, payload: Payload, hints: Hints) -> Recording:

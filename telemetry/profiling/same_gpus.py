@@ -78,7 +78,8 @@ class _Match(IntEnum):
 def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     """Return the places of the files that are of the same GPUs, group by group, in their order.
 
-    Files that name their devices (uuid, or host and index) are compared by these names. Others are
+    Files that name their devices (uuid, or host and index) are compared by these names, where both
+    name them so. Others are
     of the GPUs of another file where the indices and models fit and the times do not overlap (a
     log that was rotated), or do and the readings agree. A file without GPUs is of the only GPUs in
     its folder.
@@ -93,6 +94,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
             first = next(j for j, latter in enumerate(files) if latter.bundle == file.bundle)
             groups.join(first, i)
     _by_name(files, groups)
+    _across_marks(files, groups)
     problems = [*_contradictions(files, groups), *_by_readings(files, groups)]
     if problems:
         raise InputError(problems)
@@ -192,6 +194,32 @@ def _of_gpu(
     numbers, t_s, values = file.rows.readings(slot)
     own = (numbers == gpu) & np.isfinite(values)
     return t_s[own], values[own]
+
+
+def _across_marks(files: Sequence[FileReadings], groups: _Groups) -> None:
+    """Put together files of which one names its devices by place and one by uuid alone.
+
+    Such names tell nothing of each other: a tracker writes the host, nvidia-smi the uuid. They are
+    of the same GPUs where these are as many, and neither agrees with the readings of another file.
+    """
+
+    def has_uuids(file: FileReadings) -> bool:
+        return all(gpu.uuid is not None and host_name(gpu) is None for gpu in file.rows.gpus)
+
+    def has_places(file: FileReadings) -> bool:
+        return all(gpu.uuid is None and _is_named(gpu) for gpu in file.rows.gpus)
+
+    pairs = {
+        (groups.of(i), groups.of(j))
+        for i, former in enumerate(files)
+        for j, latter in enumerate(files)
+        if former.has_gpus and has_places(former) and latter.has_gpus and has_uuids(latter)
+        if len(former.rows.gpus) == len(latter.rows.gpus)
+        if _match(former, latter) is _Match.SAME
+    }
+    for places, uuids in pairs:
+        if [places in pair or uuids in pair for pair in pairs].count(True) == 1:
+            groups.join(places, uuids)
 
 
 def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:

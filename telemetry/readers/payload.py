@@ -276,6 +276,23 @@ def decode(data: bytes) -> str:
     return _TO_PLACE.sub("\n", _OF_TERMINAL.sub("", text)) if "\x1b" in text else text
 
 
+# What `ts` puts before a line: a date with its year, or none that tells the year.
+STAMP = r"\[?(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} +\d{1,2} )?\d\d:\d\d:\d\d(?:\.\d+)?\]?[ \t]+"
+_STAMPED = re.compile(rf"({STAMP})(.*)", re.DOTALL)
+
+
+def without_stamp(line: str) -> tuple[str | None, str]:
+    """Return the time that `ts` put before a line, None where it did not, and the line.
+
+    A date that lacks its year is left out: HH:MM:SS.
+    """
+    stamped = _STAMPED.match(line)
+    if stamped is None:
+        return None, line
+    time = stamped[1].strip(" \t[]")
+    return (time if time[:1].isdigit() else time.rpartition(" ")[2]), stamped[2]
+
+
 MAGIC = b"PAR1"
 _FOOTER_BYTES = 1 << 17
 

@@ -19,7 +19,7 @@ from planner.profile.codec import dump
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.errors import InputError
-from telemetry.folder import FolderReadOptions
+from telemetry.folder import FolderReadOptions, Skipped
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry
 
@@ -190,6 +190,50 @@ def test_a_log_and_a_tracker_run_of_one_job_are_one_job(tmp_path: Path) -> None:
         assert profile.host is not None
         assert profile.host.cpu_util is not None
         assert _bill(*paths) == _bill(log)
+
+
+def _run_folder(folder: Path, host: str, busy: int = 20) -> Path:
+    """Write a W&B run in its usual layout, which names its host."""
+    files = folder / "wandb" / f"run-20261101_100000-{host}" / "files"
+    _events(files / "wandb-events.jsonl", busy, 11000)
+    about = {"host": host, "gpu_nvidia": [{"name": MODEL, "memoryTotal": "85899345920"}]}
+    (files / "wandb-metadata.json").write_text(json.dumps(about), encoding="utf-8")
+    summary = {"_step": 4000, "_runtime": 600, "loss": 2.1}
+    (files / "wandb-summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    return files.parent
+
+
+@pytest.mark.parametrize("below", ["", "logs", "logs/node7/smi"])
+@pytest.mark.parametrize("jobs_by", ["file", "folder"])
+def test_a_log_with_uuids_and_a_run_that_names_its_host_are_one_job(
+    jobs_by: str, below: str, tmp_path: Path
+) -> None:
+    """However deep each lies: the hours, the readings and the number of GPUs are the same."""
+    log = _log(tmp_path / below / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    run = _run_folder(tmp_path, "node7")
+    options = FolderReadOptions(jobs_by=jobs_by)  # type: ignore[arg-type]
+    for paths in ((tmp_path,), (run, log)):
+        skipped: list[Skipped] = []
+        named = [str(path) for path in paths]
+        (profile,) = read_telemetry(named, Hints(), skipped=skipped, options=options)
+        assert (len(profile.gpus), profile.hardware.gpu_count) == (1, 1)
+        assert profile.host is not None
+        assert all(skip.expected for skip in skipped)
+
+
+def test_a_log_that_may_be_of_either_of_two_hosts_is_of_neither(tmp_path: Path) -> None:
+    """Two runs on two hosts read alike: which of them the log is of is not known."""
+    _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    for host in ("node7", "node8"):
+        _run_folder(tmp_path, host)
+    assert len(_read(tmp_path)[0]) == 3
+
+
+def test_a_run_on_another_host_than_the_logs_is_a_job_of_its_own(tmp_path: Path) -> None:
+    """Its GPU is three times as busy."""
+    _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    _run_folder(tmp_path, "node7", busy=60)
+    assert len(_read(tmp_path)[0]) == 2
 
 
 def _host_alone(file: Path, begin_s: int = 7) -> Path:

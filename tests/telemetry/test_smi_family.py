@@ -193,3 +193,42 @@ def test_a_form_without_readings_is_refused(content: str, says: str, tmp_path: P
     file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=says):
         read_source(str(file), Hints())
+
+
+_STAMPED_LOGS = {
+    "dcgmi-dmon": ("#Entity GPUTL", "ID", "GPU 0 {busy}"),
+    "nvidia-smi-dmon": ("# gpu sm", "# Idx %", "    0 {busy}"),
+    "nvidia-smi-pmon": (
+        "# gpu pid type sm fb command",
+        "# Idx # C/G % MB name",
+        "    0 41 C {busy} 9000 python",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _STAMPED_LOGS)
+@pytest.mark.parametrize(
+    ("stamps", "is_dated"),
+    [
+        (("Nov 10 23:59:50 ", "Nov 11 00:00:00 ", "Nov 11 00:00:10 "), False),
+        (("[2026-11-10 23:59:50] ", "[2026-11-11 00:00:00] ", "[2026-11-11 00:00:10] "), True),
+        (("23:59:50.25 ", "00:00:00.25 ", "00:00:10.25 "), False),
+    ],
+)
+def test_a_log_that_ts_stamped_lasts_as_long_as_its_stamps(
+    form: str, stamps: tuple[str, ...], is_dated: bool, tmp_path: Path
+) -> None:
+    """`COMMAND | ts` puts the time before each line, over midnight, too; headers have one as well.
+
+    Three rows 10 s apart, 80, 40 and 30 % busy: 30 s and 50 % on average.
+    """
+    *head, row = _STAMPED_LOGS[form]
+    lines = [stamps[0] + line for line in head]
+    lines += [f"{s}{row.format(busy=busy)}" for s, busy in zip(stamps, (80, 40, 30), strict=True)]
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (profile,) = read_source(str(tmp_path / "job.log"), Hints())
+    assert profile.provenance.sources[0].format == form
+    assert profile.window is not None
+    assert (profile.window.interval_s, profile.window.recorded_s) == (10.0, 30.0)
+    assert (profile.window.start is not None) is is_dated
+    assert profile.mean("util.kernel_time") == pytest.approx(0.5)

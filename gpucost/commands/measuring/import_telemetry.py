@@ -112,7 +112,8 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
         all_jobs = listed([profile.job.name for profile in profiles], MANY)
         raise InputError(
             f"{len(profiles)} jobs are in there ({all_jobs}): give a folder, -o profiles/, for a "
-            "file a job, or choose one with --job NAME."
+            "file a job, or choose one with --job NAME. Files of one job: put them into one "
+            "folder, or give each by its name."
         )
     folder = Path(target)
     try:
