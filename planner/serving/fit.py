@@ -219,6 +219,9 @@ def _problems(
     service: MeasuredService,
 ) -> Iterable[str]:
     """Yield why a run says nothing of the GPU."""
+    least_ms, token_ms = 1000.0 * law.least_token_s, fit.tpot_p50_ms or fit.tpot_mean_ms
+    if token_ms is not None and token_ms < least_ms:
+        yield Message("serving.too-fast", gpu=law.gpu, ms=token_ms, least=least_ms)
     latencies = served(law, service.question.traffic, fit.rate, 400)
     first_ms = fit.ttft_mean_ms or fit.ttft_p50_ms or 0.0
     late = first_ms > _LATE * 1000.0 * latencies.percentile("ttft", 50.0)

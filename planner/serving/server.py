@@ -25,6 +25,7 @@ _LATENCY_BYTES = 2.0**14  # of a decode's all-reduce: latency, whatever the size
 _WITHOUT_BF16 = frozenset({"fp16", "int8", "int4"})
 _BF16_CAPABILITY = 8.0
 _PROMPT_TOKENS = 2048.0  # of a step with prompts in it
+_READ = 0.85  # of the weights, at least: a token's embedding is looked up, not all of them read
 
 
 @cache
@@ -55,6 +56,7 @@ class Server(Struct, frozen=True, kw_only=True):
         kv_tokens: whose keys and values fit; negative where not even the weights do.
         max_sequences: requests in the batch, at most.
         token_budget: tokens of a step, at most.
+        least_token_s: that no token of an answer can beat: its weights at the memory's full speed.
     """
 
     model: LanguageModel
@@ -75,6 +77,7 @@ class Server(Struct, frozen=True, kw_only=True):
     kv_tokens: float
     max_sequences: int
     token_budget: int
+    least_token_s: float
 
     def step_s(
         self, sequences: float, context: float, prompt: float = 0.0, pairs: float = 0.0
@@ -116,7 +119,6 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         kv_bytes_factor: bytes of a key or value over those at 16 bit; 0.5 for an FP8 cache.
     """
     step, limits = law()["step"], law()["limits"]
-    large = gpu.memory_gib >= limits["large_memory_gib"]
     kind = precision or model.native_precision
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
@@ -144,8 +146,15 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         first_token_s=step["first_token_s"],
         kv_tokens=_room_bytes(model, gpu, tensor_parallel, kind) / kv_bytes,
         max_sequences=limits["max_sequences"],
-        token_budget=limits["large_token_budget" if large else "token_budget"],
+        token_budget=_token_budget(gpu),
+        least_token_s=_READ * WEIGHT_BYTES[kind] * model.parameters_touched(1.0) * byte_s / slow,
     )
+
+
+def _token_budget(gpu: Gpu) -> int:
+    limits = law()["limits"]
+    large = gpu.memory_gib >= limits["large_memory_gib"]
+    return int(limits["large_token_budget" if large else "token_budget"])
 
 
 def _reached_tflops(peak: float) -> float:

@@ -368,48 +368,58 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
     )
 
 
-_GENAI = {"time to first token": "first", "inter token latency": "each", "request latency": "whole"}
-
-
 def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
-    """Return the figures of GenAI-Perf and AIPerf: their tables of latencies and of rates.
+    """Return the figures of GenAI-Perf and AIPerf: their tables, or their JSON.
 
     Raises:
         InputError: no rate of requests or tokens is in it.
     """
-    header: list[str] = []
-    latencies: dict[str, Latency] = {}
-    rates: dict[str, float] = {}
-    for line in builder.text.splitlines():
-        name, *cells = [cell.lower() for cell in csv_cells(line)] or [""]
-        numbers = [float_of(cell.replace(",", "")) for cell in cells]
-        if name == "metric":
-            header = cells
-        elif name and cells:
-            builder.rows_read += 1
-            row = dict(zip(header, numbers, strict=False))
-            metric, unit = name.partition(" (")[::2]
-            latency = _latency_of(row, 1e-6 if unit == "ns)" else 1.0)
-            if metric in _GENAI and latency is not None:
-                latencies[_GENAI[metric]] = latency
-            elif (value := row.get("value", row.get("avg"))) is not None:
-                rates[metric] = value
-    tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
+    result = documents(builder)[0] if builder.text.lstrip().startswith("{") else {}
+    figures = _figures_of_table(builder) | {name: mapping_of(v) for name, v in result.items()}
+    mean = {name: _figure(row, "avg") for name, row in figures.items()}
+    tokens, answered = mean.get("output_token_throughput"), mean.get("request_throughput")
     if tokens is None and answered is None:
         raise InputError(f"{builder.name}: {builder.empty}")
+
+    def latency(name: str) -> Latency | None:
+        row = figures.get(name, {})
+        return _latency_of(row, 1e-6 if row.get("unit") == "ns" else 1.0)
+
+    prompt, config = mean.get("input_sequence_length"), figures.get("input_config", {})
+    models = mapping_of(config.get("endpoint")).get("model_names", config.get("model"))
+    model = models[0] if isinstance(models, list) and models else models
     run = Served(
         kind=JobKind.INFERENCE_ONLINE,
         serving=Serving(
+            model=model if isinstance(model, str) else None,
+            prompt_tokens_per_s=prompt * answered if prompt and answered else None,
             generated_tokens_per_s=tokens,
-            first_token_ms=latencies.get("first"),
-            token_ms=latencies.get("each"),
+            first_token_ms=latency("time_to_first_token"),
+            token_ms=latency("inter_token_latency"),
         ),
         requests_per_s=answered,
-        latency_ms=latencies.get("whole"),
+        latency_ms=latency("request_latency"),
         points=1,
         notes=(_LOAD.format(load="see its command"),),
     )
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
+
+
+def _figures_of_table(builder: RecordingBuilder) -> dict[str, dict[str, object]]:
+    """Return the rows of tables of metrics, named as in their JSON; a single value as the mean."""
+    figures: dict[str, dict[str, object]] = {}
+    header: list[str] = []
+    for line in builder.text.splitlines():
+        metric, *cells = [cell.lower() for cell in csv_cells(line)] or [""]
+        if metric == "metric":
+            header = ["avg" if cell == "value" else cell for cell in cells]
+        elif metric and cells and header:
+            builder.rows_read += 1
+            name, unit = metric.rstrip(")").partition(" (")[::2]
+            numbers = (float_of(cell.replace(",", "")) for cell in cells)
+            row = dict(zip(header, numbers, strict=False))
+            figures[name.replace(" ", "_")] = {**row, "unit": unit}
+    return figures
 
 
 def _serve_run(result: Mapping[str, object]) -> Served | None:

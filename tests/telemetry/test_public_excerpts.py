@@ -6,12 +6,13 @@ source where it shows any; names of hosts and people are not kept.
 `says` is a word of the notes; `refused` one of the sentence that refuses it.
 """
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from planner.profile.model import Profile
+from planner.profile.model import Latency, Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from tests.telemetry.reading import read_source
@@ -553,3 +554,32 @@ def test_an_excerpt_is_read_as_its_figures_say(name: str, tmp_path: Path) -> Non
         assert profile.window is not None
         assert profile.window.duration_s == pytest.approx(excerpt.length_s)
     assert excerpt.says in " ".join(profile.provenance.notes)
+
+
+AIPERF = {
+    "aiperf_version": "0.14.0",
+    "input_config": {"endpoint": {"model_names": ["m/chat"]}},
+    "request_throughput": {"unit": "requests/sec", "avg": 10.0},
+    "output_token_throughput": {"unit": "tokens/sec", "avg": 1280.0},
+    "input_sequence_length": {"unit": "tokens", "avg": 1024.0},
+    "time_to_first_token": {"unit": "ms", "avg": 61.0, "p50": 55.0, "p95": 170.0, "p99": 180.0},
+    "request_latency": {"unit": "ms", "avg": 1560.0},
+}
+"""By its published schema (docs.nvidia.com/aiperf, v0.14.0)."""
+
+
+def test_a_table_and_the_json_of_aiperf_say_the_same(tmp_path: Path) -> None:
+    """Prompts of 1,024 tokens at 10 a second are 10,240; only the JSON names the model."""
+    table = (
+        GENAI + "Time To First Token (ms),61,1,1,180,170,1,1,55,1\nRequest Latency (ms),1560\n"
+        'Input Sequence Length (tokens),"1,024.00"\n\nMetric,Value\n'
+        "Output Token Throughput (tokens/sec),1280\nRequest Throughput (requests/sec),10\n"
+    )
+    for text, model in ((table, None), (json.dumps(AIPERF), "m/chat")):
+        profile = _read(tmp_path, Excerpt(source="", text=text))
+        assert _served(profile)["serving"] == [1280.0, 10.0, 61.0, 1560.0]
+        serving = profile.job.serving
+        assert serving is not None
+        assert serving.prompt_tokens_per_s == 10_240.0
+        assert serving.first_token_ms == Latency(mean=61.0, p50=55.0, p95=170.0, p99=180.0)
+        assert serving.model == model
