@@ -14,7 +14,6 @@ import msgspec
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
 from gpucost.jobs.results import claim_profile
-from gpucost.live.sources import read_run
 from gpucost.loop.choosing import Means, NextExperiment, next_experiment, only_job
 from gpucost.loop.loop_steps import (
     AFTER,
@@ -38,6 +37,7 @@ from gpucost.loop.loop_steps import (
     write_record,
 )
 from gpucost.machines.state import confirm
+from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
 from gpucost.views.output import Output, Table, print_if_json, print_table
 from planner.documents.application import SWITCHED

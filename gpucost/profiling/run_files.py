@@ -26,6 +26,7 @@ from planner.models.document import encode
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
 from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
+from planner.proof.speed import MeasuredRun, StepRow, parse_steps
 from pricing.errors import InputError
 from telemetry.recording.observed import SUMMED
 from telemetry.recording.recording import GPU, TIME
@@ -330,3 +331,43 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
         named = f"SELECT * REPLACE ('{prefix}' || gpu AS gpu) FROM read_parquet('{path}')"  # noqa: S608 - names of ours
         queries.append(named)
     _write_parquet(target, lambda database: database.sql(" UNION ALL BY NAME ".join(queries)))
+
+
+def read_run(path: str, job: str | None, say: Callable[[str], None]) -> MeasuredRun:
+    """Return the run in a SOURCE, with its series of steps where that lies beside its profile.
+
+    Args:
+        path: as the command line gives it.
+        job: which of several jobs; None where there is one.
+        say: told what was left out.
+
+    Raises:
+        InputError: it cannot be read, holds several jobs, or has no such job.
+    """
+    from gpucost.live.sources import read_sources  # noqa: PLC0415 - no measurement needs the planner
+
+    profile = _chosen(path, read_sources((path,), say), job)
+    return MeasuredRun(name=path, profile=profile, steps=_steps_beside(path, profile, say))
+
+
+def _chosen(path: str, profiles: tuple[Profile, ...], job: str | None) -> Profile:
+    fitting = [profile for profile in profiles if job is None or profile.job.name == job]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(profile.job.name for profile in profiles)
+    if job is not None:
+        raise InputError(f"{path}: {len(fitting)} jobs are called {job!r}; it has {names}.")
+    raise InputError(f"{path}: holds {len(profiles)} jobs ({names}); say which: --job NAME.")
+
+
+def _steps_beside(path: str, profile: Profile, say: Callable[[str], None]) -> tuple[StepRow, ...]:
+    named = profile.series.steps if profile.series else None
+    if named is None or path == "-":
+        return ()
+    steps_file = Path(path).parent / Path(named).name
+    try:
+        text = steps_file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        say(f"{path}: its steps ({steps_file}) cannot be read; its interval is the wider for it.")
+        return ()
+    return parse_steps(text, str(steps_file))

@@ -10,8 +10,8 @@ from gpucost.commands.money.bills import read_bills
 from gpucost.files.outcomes import NAME, record_outcome
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import state_folder, write_file
-from gpucost.live.sources import read_run
 from gpucost.prices.cache import load_catalog
+from gpucost.profiling.run_files import read_run
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.choice.requirements import Requirements
 from planner.models.document import to_text
