@@ -147,7 +147,7 @@ class SizeDocument:
         gpus: of it.
         load_fraction: busy on average, of all.
         overloaded: more work comes than it can do; waits then grow with the length of the trace.
-        never: jobs wider than the pool; they are in no other figure.
+        never: jobs wider than the pool; in the other figures they wait for ever.
         mean_s: wait of all jobs.
         p50_s: wait of half of them at most.
         p90_s: wait of 90 % of them at most.
@@ -337,16 +337,13 @@ def _sizes(question: CapacityQuestion) -> list[int]:
 
 def _replay(trace: JobTrace, gpus: int, question: CapacityQuestion) -> _Figures:
     waiting = waits(trace.jobs, gpus, question.order)
-    waited = sorted(wait for wait in waiting if wait is not None)
-    if not waited:
-        return _Figures(math.inf, (math.inf,) * len(_QUANTILES), 1.0, len(waiting), 0.0)
-    late = sum(wait > question.target.wait_s for wait in waited)
+    waited = sorted(math.inf if wait is None else wait for wait in waiting)
     return _Figures(
         mean_s=fmean(waited),
         quantiles_s=tuple(_quantile(waited, q) for q in _QUANTILES),
-        late_fraction=late / len(waited),
-        never=len(waiting) - len(waited),
-        waited_s=sum(waited),
+        late_fraction=sum(wait > question.target.wait_s for wait in waited) / len(waited),
+        never=waiting.count(None),
+        waited_s=sum(wait for wait in waiting if wait is not None),
     )
 
 
@@ -502,11 +499,10 @@ def _notes(
         yield f"{count} of {reading.rows} rows {reason}, and are left out."
     if question.draws and not drawn:
         yield "the trace is shorter than four days: how days differ is unknown, so no range."
-    longest_s = max(job.duration_s for job in reading.trace.jobs)
-    if reading.trace.span_s < longest_s:
+    if reading.trace.jobs[-1].submit_s < reading.trace.longest_s:
         yield (
-            "the trace is shorter than its longest job: how many GPUs are busy on average, and "
-            "whether a pool is overloaded, cannot be told from it."
+            "the trace is shorter than its longest job: GPUs are busy on average until its last "
+            "job would end if none waited; how busy a longer one keeps them is unknown."
         )
     wide = [size for size in sizes if size.never]
     if wide:

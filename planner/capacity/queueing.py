@@ -58,12 +58,23 @@ class JobTrace:
 
     @property
     def span_s(self) -> float:
-        """From the first submission to the last one, in seconds, at least a second."""
-        return max(self.jobs[-1].submit_s, 1.0)
+        """From the first submission to the last one, in seconds, at least a second.
+
+        Where a job lasts longer than that, to the end of the last one if none waits.
+        """
+        submitted_s = max(self.jobs[-1].submit_s, 1.0)
+        if submitted_s >= self.longest_s:
+            return submitted_s
+        return max(job.submit_s + job.duration_s for job in self.jobs)
+
+    @property
+    def longest_s(self) -> float:
+        """How long the longest job runs, in seconds."""
+        return max(job.duration_s for job in self.jobs)
 
     @property
     def load_gpus(self) -> float:
-        """GPUs that are busy on average while jobs are submitted: GPU-seconds over seconds."""
+        """GPUs that are busy on average: GPU-seconds over `span_s`."""
         return sum(job.duration_s * job.gpus for job in self.jobs) / self.span_s
 
     @property
