@@ -3,7 +3,8 @@
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -164,19 +165,89 @@ def _counts(text: str) -> tuple[int, int]:
     return low, high
 
 
+_CLUSTER_MARKS = {
+    "doks": ("digitalocean:", "doks.digitalocean.com/"),
+    "eks": ("aws:", "eks.amazonaws.com/"),
+}
+"""What the id or a label of a node begins with."""
+_GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
+_NODE_TYPE, _NODE_REGION = "node.kubernetes.io/instance-type", "topology.kubernetes.io/region"
+_CLUSTER_FORMS = (
+    "write doks, eks, a file that `kubectl get nodes -o json` printed, or a TOML file with kind, "
+    "region, control_plane, [[cpu_nodes]] and [[gpu_nodes]] (type; count, or min and max; "
+    "usd_per_hour)"
+)
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str]
+
+
+class _Spec(msgspec.Struct):
+    id: str = msgspec.field(default="", name="providerID")
+
+
+class _Status(msgspec.Struct):
+    capacity: dict[str, str]
+
+
+class _Node(msgspec.Struct):
+    """What is read of a node, as the API of Kubernetes writes it."""
+
+    metadata: _Metadata
+    status: _Status
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Nodes(msgspec.Struct):
+    items: list[_Node]
+
+
 def _cluster(text: str) -> ranges.Cluster:
-    """Return a cluster: `doks`, `eks`, or what its TOML file says."""
+    """Return the cluster that a word, or a file of that name, describes.
+
+    Raises:
+        ValueError: it is neither, and what may be written.
+    """
     try:
-        words = (
-            {"kind": text}
-            if text in ranges.CLUSTER_PROVIDERS
-            else tomllib.loads(Path(text).read_text(encoding="utf-8"), parse_float=Decimal)
-        )
+        words = {"kind": text} if text in ranges.CLUSTER_PROVIDERS else _words_of(Path(text))
         return msgspec.convert(words, ranges.Cluster, strict=False)
     except OSError as error:
-        raise ValueError(f"{text}: {error.strerror}; write doks, eks, or its TOML file.") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ValueError(f"{text}: {error}.") from error
+        raise ValueError(f"{text}: {error.strerror}; {_CLUSTER_FORMS}.") from error
+    except ValueError as error:  # of TOML, of JSON, or of a value in them
+        raise ValueError(f"{text}: {str(error).rstrip('.')}; {_CLUSTER_FORMS}.") from error
+
+
+def _words_of(path: Path) -> Mapping[str, object]:
+    text = path.read_text(encoding="utf-8")
+    if text.lstrip().startswith("{"):
+        return _of_nodes(msgspec.json.decode(text, type=_Nodes).items)
+    return tomllib.loads(text, parse_float=Decimal)
+
+
+def _of_nodes(nodes: Sequence[_Node]) -> Mapping[str, object]:
+    """Return a cluster with the nodes that it has now, in pools by their type."""
+    kinds = {kind for kind in _CLUSTER_MARKS if all(_is_of(kind, node) for node in nodes)}
+    if len(kinds) != 1:
+        raise ValueError("its nodes are not all of EKS, or all of DOKS")
+    regions = {node.metadata.labels.get(_NODE_REGION, "") for node in nodes}
+    pools: dict[str, Counter[str]] = {"gpu_nodes": Counter(), "cpu_nodes": Counter()}
+    for node in nodes:
+        has_gpus = any(node.status.capacity.get(name, "0") != "0" for name in _GPU_RESOURCES)
+        pools["gpu_nodes" if has_gpus else "cpu_nodes"][
+            node.metadata.labels.get(_NODE_TYPE, "")
+        ] += 1
+    sizes = {
+        name: [{"type": type_, "count": count} for type_, count in pool.items()]
+        for name, pool in pools.items()
+    }
+    return {"kind": kinds.pop(), "region": regions.pop() if len(regions) == 1 else "", **sizes}
+
+
+def _is_of(kind: str, node: _Node) -> bool:
+    return any(
+        name.startswith(_CLUSTER_MARKS[kind]) for name in (node.spec.id, *node.metadata.labels)
+    )
 
 
 def _number(allowed: NumberRange) -> _ParsedType:
