@@ -2,6 +2,7 @@
 
 import pickle
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ from planner.plan.plan import CatalogSummary, Plan
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
-from planner.profile.source import at_work, name_apart
+from planner.profile.source import at_work, name_apart, with_unused_gpus
 from planner.signals.finding import Saved
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
@@ -130,13 +131,26 @@ def _check_jobs(
     profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements
 ) -> tuple[tuple[Profile, ...], Period]:
     """Return the jobs under the user's limits, each with a name of its own, and the period."""
-    limited = (apply_requirements(profile, requirements) for profile in profiles)
+    limited = _with_whole_machines(
+        [apply_requirements(profile, requirements) for profile in profiles], requirements
+    )
     jobs = name_apart(as_copies(profile, catalog, requirements) for profile in limited)
     check_probes(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)
     check_asked(jobs, period, requirements)
     return jobs, period
+
+
+def _with_whole_machines(
+    profiles: Sequence[Profile], requirements: Requirements
+) -> Iterator[Profile]:
+    """Yield the jobs; who was alone on a stated machine has all of its GPUs, used or not."""
+    stands = Counter(profile.hardware.machine for profile in profiles)
+    for profile in profiles:
+        is_stated = requirements.current or profile.hardware.instance_type
+        is_alone = profile.hardware.machine is None or stands[profile.hardware.machine] == 1
+        yield with_unused_gpus(profile) if is_stated and is_alone else profile
 
 
 def _summary(catalog: Catalog) -> CatalogSummary:

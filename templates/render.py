@@ -177,8 +177,9 @@ def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))
-    if plan.fleet is None and option is None and not ends_machine(job):
-        steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
+    today = job.baseline.offer
+    if plan.fleet is None and option is None and today is not None and not ends_machine(job):
+        steps.append(command("gpucost", "prices", "--gpu", today.gpu, "--sort", "gpu-price"))
     return steps
 
 

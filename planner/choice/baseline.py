@@ -139,7 +139,7 @@ def use_of_work(work: Workload, count: int, day: date, provider: str) -> Usage:
         addresses=count if work.public_address and bought else 0,
         egress_bytes=work.egress_bytes,
         egress_to=work.egress_to,
-        storage_bytes=work.storage_bytes + work.dataset_bytes,
+        storage_bytes=work.storage_bytes,
         storage_h=work.storage_h,
         storage_kind=_FLASH if flash else "",
         commitment="term" if work.storage_h is None else "month",
@@ -289,6 +289,9 @@ def find_baseline(
     bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
     if offer and tenancy:
         notes = (*notes, assumption(profile.job.name, tenancy, offer))
+    machine = profile.machine
+    if machine and machine.others and machine.gpu_count == profile.gpu_count:
+        notes = (*notes, Message("note.alone", job=profile.job.name, n=len(machine.others)))
     baseline = Baseline(
         offer=offer,
         count=count,
@@ -441,7 +444,12 @@ def _listed(
     if requirements.current is not None:
         provider, instance_type, region = parse_place(requirements.current)
     if provider and instance_type:
-        return _stated(catalog, (provider, instance_type, region, purchase), name)
+        try:
+            return _stated(catalog, (provider, instance_type, region, purchase), name)
+        except InputError:
+            if hardware.gpu:
+                source_gpu(profile)  # of a chip that is not known no machine is
+            raise
     if hardware.owned:
         return None, False, (Message("note.owned-unpriced", job=name),)
     return _assumed(profile, catalog, requirements, provider)

@@ -50,8 +50,6 @@ class Workload:
         egress_bytes: data sent out.
         storage_bytes: data kept, as stated.
         storage_h: how long data are kept.
-        dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out, and
-            where it fits into what is stored.
         boot_disk_bytes: disk that each machine boots from; 0 where it is left out.
         boot_disk_h: how long those are kept, also while their machines are off; None: as long as
             the machines live, which is so where work or requests start afresh.
@@ -72,7 +70,6 @@ class Workload:
     egress_bytes: int = 0
     storage_bytes: int = 0
     storage_h: Decimal | None = None
-    dataset_bytes: int = 0
     boot_disk_bytes: int = 0
     boot_disk_h: float | None = None
     public_address: bool = False
@@ -258,8 +255,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
         notes.append(Message("note.demand-for-sharing", job=profile.job.name))
     storage = _bytes(requirements.storage_bytes, usage.storage_gib if usage and month else None)
-    dataset, said = _data_set(profile, storage, requirements)
-    notes += said
+    notes += _data_set(profile, storage, requirements)
     if replicas > 1:
         notes.append(_copies_note(profile, replicas))
     return Workload(
@@ -271,7 +267,6 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         ),
         storage_bytes=storage,
         storage_h=HOURS_PER_MONTH if month else None,
-        dataset_bytes=dataset,
         boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
         boot_disk_h=None if fixed or profile.job.kind.answers else hours.mid,
         public_address=requirements.public_address and not requirements.machine_only,
@@ -285,25 +280,26 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     )
 
 
-def _data_set(profile: Profile, stored: int, requirements: Requirements) -> tuple[int, list[str]]:
-    """Return the bytes of the data set that are billed beside what is stored, and what is said."""
+def _data_set(profile: Profile, stored: int, requirements: Requirements) -> Iterator[str]:
+    """Yield what is taken of the data set, which is billed only where it is stated as stored."""
     name, gib = profile.job.name, profile.job.dataset_gib
     if not gib or requirements.machine_only:
-        return 0, []
-    if _reads_elsewhere(profile):
-        return 0, [Message("note.data-elsewhere", job=name, gib=gib)]
+        return
     if round(gib * GIB) <= stored:
-        return 0, [Message("note.data-within", job=name, gib=gib, stored=stored / GIB)]
-    return round(gib * GIB), [Message("note.data-on-disk", job=name, gib=gib)]
+        yield Message("note.data-within", job=name, gib=gib, stored=stored / GIB)
+    elif _reads_elsewhere(profile):
+        yield Message("note.data-elsewhere", job=name, gib=gib)
+    elif gib * GIB > requirements.boot_disk_bytes:
+        yield Message("note.data-unbilled", job=name, gib=gib)
 
 
 def _reads_elsewhere(profile: Profile) -> bool:
-    """Return whether the data come over the network and hardly any from a disk."""
+    """Return whether the data come over the network and hardly any are seen to come from a disk."""
     host = profile.host
-    if host is None or host.disk_read_mib_s is None or host.net_rx_mib_s is None:
+    if host is None or host.net_rx_mib_s is None:
         return False
-    read, received = host.disk_read_mib_s.typical, host.net_rx_mib_s.typical or 0.0
-    return read is not None and received >= max(FAST_READS_MIB_S, 10.0 * read)
+    read = host.disk_read_mib_s.typical if host.disk_read_mib_s else None
+    return (host.net_rx_mib_s.typical or 0.0) >= max(FAST_READS_MIB_S, 10.0 * (read or 0.0))
 
 
 def _demand(profile: Profile) -> tuple[float, ...] | None:

@@ -284,7 +284,7 @@ class Away(Elsewhere):
     def data_lines(self) -> tuple[QuoteLine, ...]:
         """What the job's own traffic and storage cost; no bill is made where it has neither."""
         work = self.job.work
-        has_data = work.egress_bytes or work.storage_bytes or work.dataset_bytes
+        has_data = work.egress_bytes or work.storage_bytes
         return of_the_data(self.quote) if has_data else ()
 
     @cached_property

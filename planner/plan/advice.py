@@ -51,8 +51,8 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider")  # not done here
 _KV_ROOM, _FEWER = "kv-cache-room", "fewer-gpus"
+_ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
 _SAME_TIME = 1.05  # hours over today's that nobody minds; our choice
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
 _OF_LINKS = ("communication-bound", "slow-interconnect")

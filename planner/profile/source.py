@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.profile.codec import dump
-from planner.profile.model import GpuReadings, Profile
+from planner.profile.model import GpuReadings, OtherGpu, Profile, Statistics
 from pricing import hardware
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, UnknownGpuError
@@ -88,6 +88,34 @@ def at_work(profile: Profile) -> Profile:
         return profile
     hardware = replace(profile.hardware, gpu_count=len(busy))
     return replace(profile, gpus=busy, hardware=hardware)
+
+
+def with_unused_gpus(profile: Profile) -> Profile:
+    """Return a job that is alone on its one machine with all of the machine's GPUs as its own.
+
+    It is alone where each of the others was seen to rest, with no process of anybody.
+    """
+    machine, count = profile.machine, profile.gpu_count
+    idle = machine.others if machine else ()
+    has_every_gpu = machine is not None and machine.gpu_count == count + len(idle)
+    if not idle or not has_every_gpu or len(profile.gpus) != count:
+        return profile
+    readings = tuple(map(_unused, idle))
+    if not all(reading and _rests(reading) for reading in readings):
+        return profile
+    hardware = replace(profile.hardware, gpu_count=count + len(idle))
+    return replace(profile, gpus=(*profile.gpus, *filter(None, readings)), hardware=hardware)
+
+
+def _unused(gpu: OtherGpu) -> GpuReadings | None:
+    """Return a GPU that no process was seen on as one of the job's; None where any was."""
+    if gpu.users or gpu.kernel_time is None:
+        return None
+    metrics = {
+        "util.kernel_time": Statistics(mean=gpu.kernel_time),
+        "mem.used_gib": Statistics(mean=gpu.used_gib or 0.0),
+    }
+    return GpuReadings(index=gpu.index, uuid=gpu.uuid, metrics=metrics)
 
 
 def _rests(reading: GpuReadings) -> bool:

@@ -1,8 +1,9 @@
-"""Reads what stands beside a profile as sources themselves: its samples and its steps."""
+"""Reads samples and steps: those beside a profile, and the steps that a training log tells."""
 
 import json
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -122,7 +123,8 @@ def read_steps(builder: RecordingBuilder, _: Hints) -> Recording:
     if not rows:
         raise builder.empty_error()
     rows.sort(key=lambda row: row["t_s"])
-    return builder.recording(no_samples(), (), observed=_observed(rows))
+    # The first row carries start-up, so its lengths do not count.
+    return builder.recording(no_samples(), (), observed=_observed(rows, rows[1:]))
 
 
 def _row(line: str) -> dict[str, float] | None:
@@ -143,11 +145,65 @@ def _row(line: str) -> dict[str, float] | None:
     return {name: v if name in _AS_IT_IS else v * n for name, v in row.items()}
 
 
-def _observed(rows: list[dict[str, float]]) -> Observed:
-    """Return the steps; the first row carries start-up, so its lengths do not count."""
+def _observed(rows: list[dict[str, float]], timed: list[dict[str, float]]) -> Observed:
+    """Return the steps, and the lengths of those whose length counts."""
     frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
     return Observed(
         steps=frame,
         step_count=int(sum(row["n"] for row in rows)),
-        step_times=add_up(of_line(row) for row in rows[1:]),
+        step_times=add_up(map(of_line, timed)),
     )
+
+
+# `Epoch: [3][10/5004]  Time 1.02 (1.05)  Data 0.81 (0.84)` (PyTorch's examples, timm): of the last
+# step and, in brackets, the mean of the epoch. `Epoch: [0] [20/1251] time: 0.4 data: 0.01` (DETR,
+# MAE), `Epoch(train) [1][50/1000] time: 0.6 data_time: 0.03` (MMEngine) and `iter: 19 time: 0.6
+# data_time: 0.03` (Detectron2): the mean since the last line.
+_LOGGED = re.compile(
+    r"(?:\[ *(?P<step>\d+)/\d+ *[\](]|\biter: +(?P<iteration>\d+))[^\n]*?"
+    r"\btime:?\s+(?P<time>\d+\.\d+)s?(?:, *[\d.]+/s)? *(?:\( *(?P<mean_time>\d+\.\d+))?[^\n]*?"
+    r"\bdata(?:_time)?:?\s+(?P<data>\d+\.\d+) *(?:\( *(?P<mean_data>\d+\.\d+))?",
+    re.IGNORECASE,
+)
+
+
+def read_training_log(builder: RecordingBuilder, _: Hints) -> Recording:
+    """Return the steps of each epoch that a training script logs with their wait for data.
+
+    What is before the first line of an epoch, start-up of its loader with it, is left out.
+
+    Raises:
+        InputError: no epoch has two lines.
+    """
+    rows, time_s, steps = list[dict[str, float]](), 0.0, 0.0
+    for epoch in _logged_epochs(builder):
+        of_all = [end - start for start, end in zip(epoch[0], epoch[-1], strict=True)]
+        for n in (after[0] - before[0] for before, after in pairwise(epoch)):
+            step_s, wait_s = (max(0.0, total_s) * n / of_all[0] for total_s in of_all[1:])
+            time_s, steps = time_s + step_s, steps + n
+            row = {"t_s": time_s, "step": steps, "n": n, "step_s": step_s, "data_wait_s": wait_s}
+            rows.append(row)
+    if not rows:
+        raise builder.empty_error()
+    begin = {"t_s": 0.0, "n": 0.0}
+    observed = _observed([begin, *rows], rows)
+    return builder.recording(no_samples(), (), observed=observed, absolute=False)
+
+
+def _logged_epochs(builder: RecordingBuilder) -> list[list[tuple[float, float, float]]]:
+    """Return the lines by epoch: the step, and seconds of steps and of waits up to it."""
+    epochs: list[list[tuple[float, float, float]]] = []
+    for logged in _LOGGED.finditer(builder.text):
+        builder.rows_read += 1
+        step = float(logged["step"] or logged["iteration"])
+        if not epochs or step <= epochs[-1][-1][0]:
+            epochs.append([])
+        before, *before_s = epochs[-1][-1] if epochs[-1] else (step, 0.0, 0.0)
+        time_s, data_s = (
+            float(logged[f"mean_{name}"]) * (step + 1.0)
+            if logged[f"mean_{name}"]
+            else spent_s + float(logged[name]) * (step - before)
+            for name, spent_s in zip(("time", "data"), before_s, strict=True)
+        )
+        epochs[-1].append((step, time_s, data_s))
+    return epochs

@@ -145,7 +145,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         where = _("{n}x {gpu} on {where}", n=n, gpu=today.offer.gpu, where=where)
         if part is not None and part[1] == n:  # else a slice of one
             where = _("{held} of {machine}", held=part[0], machine=where)
-    if today.assumed:
+    if today.assumed and today.offer is not None:
         where = _("{where} (assumed; --machine sets it)", where=where)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
@@ -286,7 +286,10 @@ def _schedules(job: JobPlan, actions: Sequence[Action]) -> list[Line]:
         if option is not None and option.scaling:
             numbers.setdefault(_scaled(option, option.scaling.by_hour), str(number))
     differ = len(numbers) > 1
-    texts = (f"{number}: {text}" if differ else text for text, number in numbers.items())
+    texts = (
+        _(": ").join((_("step {n}", n=number), text)) if differ else text
+        for text, number in numbers.items()
+    )
     return [Line(label=_("Copies"), text=text) for text in texts]
 
 
@@ -317,12 +320,17 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     data = sum((line.usd for line in cost.lines if line.what in OF_THE_DATA), _ZERO)
     if data > cost.total / 2:
         text = _("{paid}, {usd} of it for data", paid=text, usd=whole_dollars(data))
+    for name, note in map(note_of, plan.assumptions):
+        if note is not None and name == job.name and note.code in _UNBILLED:
+            gib = f"{note.params['gib']:,g}"
+            text = _("{paid}, storage of {gib} GiB not included", paid=text, gib=gib)
     if (part := shown_part(job)) is not None:
         shares = {"held": part[0], "of": part[1]}
         text = _("{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, **shares)
     return text
 
 
+_UNBILLED = ("note.data-elsewhere", "note.data-unbilled")
 _WAITS = frozenset(
     (
         "bursty-interactive",
@@ -442,7 +450,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         if (
             way is None
             or option is None
-            or (way is not answer.next and not _is_cheapest(way, trial))
+            or (way is not answer.next and not _is_cheapest(way, option, trial))
         ):
             continue
         todo = _todo(tuple(report_text.own_changes(option)), plan, done)
@@ -498,9 +506,11 @@ def _saving_at_most(now: Now, job: JobPlan) -> str:
     return _("saves up to {usd}", usd=whole_dollars(verdict.waste_usd))
 
 
-def _is_cheapest(way: Way, now: Now | None) -> bool:
-    """Return whether it saves, and costs less than what can be done now."""
-    return _saves(way) and (now is None or now.usd is None or way.usd.mid < now.usd.mid)
+def _is_cheapest(way: Way, option: Option, now: Now | None) -> bool:
+    """Return whether it saves more than now, and over the horizon more than its data's move."""
+    saved = (way.saves.usd or _ZERO) * (option.benefit.periods if option.benefit else 1)
+    is_paid = _saves(way) and saved > (way.move_usd or _ZERO)
+    return is_paid and (now is None or now.usd is None or way.usd.mid < now.usd.mid)
 
 
 def _saves(way: Way) -> bool:
@@ -691,8 +701,7 @@ def next_command(job: JobPlan, plan: Plan) -> str:
         if now is not None and now.kind == "end":
             return "gpucost profile -o profile.json -- COMMAND"
         step = proof if proof is not None and proof.offer is not None else now or proof
-        command = step.command if step and step.command else "gpucost prices --sort gpu-price"
-        return _typed(command, job, plan)
+        return _typed(step.command if step and step.command else keep_command(job), job, plan)
     if not start and option.offer.by_hand_at:
         return translate_text(option.offer.by_hand_at)
     path = plan_argument()
@@ -706,6 +715,14 @@ def next_command(job: JobPlan, plan: Plan) -> str:
         command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
         command += " --run COMMAND"
     return command
+
+
+def keep_command(job: JobPlan) -> str:
+    """Return where to read on of a job that stays: its cause, else who sells its GPU; or empty."""
+    if job.verdict is not None and job.verdict.severity != "info":
+        return f"gpucost explain {job.verdict.code}"
+    offer = job.baseline.offer
+    return f"gpucost prices --gpu {shlex.quote(offer.gpu)} --sort gpu-price" if offer else ""
 
 
 def _run_line(command: str, job: JobPlan) -> Line:

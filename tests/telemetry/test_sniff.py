@@ -62,6 +62,13 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
         (b"2026/03/01 10:00:00.000, 0, 50 %\n", "no header line"),
         (b"utilization.gpu [%]\n[N/A]\n[N/A]\n", "no reading is left (value [N/A]: 2)"),
         (b"\x7fELF" + bytes(range(256)) * 50, "binary"),
+        (
+            b"[12.1] NVRM: Xid (PCI:0000:81:00): 79, pid=1, GPU has fallen off the bus.\n",
+            "Xid 79: a GPU has fallen off the bus",
+        ),
+        (b"[12.1] NVRM: Xid (PCI:0000:81:00): 31, pid=1, MMU Fault\n", "Xid errors of a GPU"),
+        (b"{'loss': 1.0, 'grad_norm': 0.4, 'epoch': 0.0}\n" * 3, "a training log"),
+        (b" 1%|#    | 10/1000 [12:01<30:11,  1.27s/it, loss=0.1]\n", "gpucost profile --"),
     ],
 )
 def test_what_is_no_telemetry_is_refused_with_its_reason(

@@ -1,17 +1,71 @@
-"""Step statistics do not depend on how the probe cut its lines."""
+"""Step statistics do not depend on how the probe, or a training script, cut its lines."""
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing.errors import InputError
 from telemetry.probe.path.gpucost_probe.tally import Spent
 from telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
+from telemetry.readers.hints import Hints
 from telemetry.recording.events import together
 from telemetry.recording.observed import StepTimes, add_up, of_line
+from tests.telemetry.reading import read_source
+
+EPOCHS = """\
+Epoch: [0][0/30]\tTime  9.00 ( 9.00)\tData  8.00 ( 8.00)\tLoss 6.9 (6.9)
+Epoch: [0][10/30]\tTime  1.10 ( 1.80)\tData  0.70 ( 1.40)\tLoss 6.9 (6.9)
+Epoch: [0][20/30]\tTime  1.00 ( 1.40)\tData  0.80 ( 1.10)\tLoss 6.9 (6.9)
+Epoch: [1][0/30]\tTime  9.00 ( 9.00)\tData  8.00 ( 8.00)\tLoss 6.9 (6.9)
+Epoch: [1][10/30]\tTime  1.00 ( 1.70)\tData  0.80 ( 1.50)\tLoss 6.9 (6.9)
+"""
+TIMM = """\
+Train: 0 [  50/1251 (  4%)] Time: 0.350s, 292.31/s  (0.400s, 248.3/s)  Data: 0.010 (0.040)
+Train: 0 [ 100/1251 (  8%)] Time: 0.350s, 292.31/s  (0.400s, 248.3/s)  Data: 0.010 (0.040)
+"""
+DETECTRON = """\
+[05/12 10:00:00 d2]: iter: 19 total_loss: 5.1 time: 0.9 last_time: 0.6 data_time: 0.3 lr: 0.1
+[05/12 10:00:12 d2]: iter: 39 total_loss: 5.1 time: 0.5 last_time: 0.6 data_time: 0.05 lr: 0.1
+[05/12 10:00:24 d2]: iter: 59 total_loss: 5.1 time: 0.7 last_time: 0.6 data_time: 0.15 lr: 0.1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "mean_s", "wait_s"),
+    [
+        # 21 x 1.4 - 9 s in 20 steps, 11 x 1.7 - 9 s in 10; of it 21 x 1.1 - 8 and 11 x 1.5 - 8 s.
+        (EPOCHS, 30, (20.4 + 9.7) / 30, (15.1 + 8.5) / 30),
+        (TIMM, 50, 0.4, 0.04),
+        (DETECTRON, 40, 0.6, 0.1),
+    ],
+)
+def test_a_training_log_tells_the_step_and_its_wait_for_data(
+    text: str, steps: int, mean_s: float, wait_s: float, tmp_path: Path
+) -> None:
+    """Running means give the time between two lines, without start-up before the first."""
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    (profile,) = read_source(str(log), Hints())
+    assert profile.step is not None
+    assert profile.step.count == steps
+    assert profile.step.mean_s == pytest.approx(mean_s)
+    assert profile.step.data_wait_s == pytest.approx(wait_s)
+    assert profile.window is not None
+    assert profile.window.duration_s == pytest.approx(mean_s * steps)
+
+
+def test_one_line_of_each_epoch_is_refused(tmp_path: Path) -> None:
+    """It holds nothing but the start-up of the epochs."""
+    log = tmp_path / "train.log"
+    log.write_text(EPOCHS.splitlines()[0])
+    with pytest.raises(InputError, match="two lines"):
+        read_source(str(log), Hints())
+
 
 BUCKET = 2 ** (1 / 16)
 lengths_s = st.lists(st.floats(1e-4, 100.0), min_size=1, max_size=80)

@@ -68,10 +68,10 @@ def test_an_unknown_price_wins_nothing() -> None:
     assert silent.usd_range.high >= silent.cost + most
 
 
-def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
+def test_stored_data_do_not_vanish_where_their_disk_has_no_price() -> None:
     """20 TB are on every bill, today's too; a provider that is silent of disks saves nothing."""
     profile = running(a_profile(dataset_gib=20_000.0), TODAY)
-    asked = {"engineer_usd_per_hour": Decimal(0)}
+    asked = {"engineer_usd_per_hour": Decimal(0), "storage_bytes": 20_000 * 2**30}
     (found,) = plan(profile, offers=(TODAY, SILENT, STATED), **asked).jobs
     assert chosen(found) == "stated"
     silent = next(o for o in found.options if o.offer.instance_type == "silent")
@@ -84,7 +84,8 @@ def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
     ]
     assert disks[0] == disks[1] > 1000
     assert silent.usd_range.high >= silent.cost + disks[0]
-    (alone,) = plan(profile, offers=(TODAY, SILENT, STATED), machine_only=True, **asked).jobs
+    asked |= {"machine_only": True, "storage_bytes": 0}
+    (alone,) = plan(profile, offers=(TODAY, SILENT, STATED), **asked).jobs
     assert [line.what for o in alone.options for line in o.quote.lines] == ["compute", "compute"]
     assert not any(o.quote.at_least for o in alone.options)
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from planner.models.document import encode
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
-from planner.profile.model import Profile, Replicas, Statistics
+from planner.profile.model import Machine, OtherGpu, Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
@@ -278,3 +278,48 @@ def test_a_machine_with_fewer_gpus_than_its_host_showed_is_refused() -> None:
     with pytest.raises(InputError, match="shows 2 GPUs on one host, but example/one has 1"):
         plan(first, other, offers=(ONE,))
     assert len(plan(first, second, offers=(ONE,)).jobs) == 2
+
+
+BUSY_FOUR = {"util.kernel_time": 0.9, "mem.used_gib": 30.0}
+RESTING = tuple(OtherGpu(index=index, kernel_time=0.0, used_gib=0.4) for index in range(4, 8))
+USED = OtherGpu(index=7, kernel_time=0.0, used_gib=0.4, users=("ann",))
+COMPUTING = OtherGpu(index=7, kernel_time=0.3, used_gib=0.4)
+
+
+def four_of_eight(others: tuple[OtherGpu, ...], machine: str | None = None) -> Profile:
+    """A training on 4 GPUs of a machine with 8."""
+    job = running(a_profile(BUSY_FOUR, gpu_count=4, parallelism="ddp", machine=machine), EIGHT)
+    rest = Machine(gpu_count=8, others=others)
+    return replace(job, hardware=replace(job.hardware, machine=machine), machine=rest)
+
+
+@pytest.mark.parametrize(
+    ("others", "cost"),
+    [
+        (RESTING, "1600.00"),
+        ((*RESTING[:3], USED), "800.00"),
+        ((*RESTING[:3], COMPUTING), "800.00"),
+        (RESTING[:3], "800.00"),
+        ((), "800.00"),
+    ],
+)
+def test_a_job_alone_on_its_machine_pays_all_of_it(others: tuple[OtherGpu, ...], cost: str) -> None:
+    """Four GPUs that nobody used cost $800 of $1,600; with one unseen or used, others may pay."""
+    found = plan(four_of_eight(others), offers=(EIGHT,))
+    (job,) = found.jobs
+    assert cents(costs(found)[0]) == Decimal(cost)
+    alone = cost == "1600.00"
+    assert any("charged for all of the machine" in note for note in job.baseline.notes) == alone
+    wasted = [f.waste_usd for f in job.findings if f.code == "imbalanced-gpus"]
+    assert wasted == ([Decimal("800.00")] if alone else [])
+    if alone:
+        assert job.now is not None
+        assert job.now.actions == ("use-every-gpu",)
+
+
+def test_jobs_that_ran_on_one_machine_in_turns_pay_it_together() -> None:
+    """Each was recorded while the other was not there, and names the same machine."""
+    first, second = four_of_eight(RESTING, "i-1"), four_of_eight(RESTING, "i-1")
+    there = tuple(replace(gpu, index=(gpu.index or 0) + 4) for gpu in second.gpus)
+    second = replace(second, job=replace(second.job, name="second"), gpus=there)
+    assert sum(costs(plan(first, second, offers=(EIGHT,))), Decimal(0)) == Decimal(1600)

@@ -1,11 +1,13 @@
 """What today's machine cannot do is said, and answered with a machine that can."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from planner.plan.making import to_plan
 from planner.profile.model import Latency, Profile, Statistics
+from pricing.errors import InputError
 from templates.language.translate import use_language
 from templates.reports.first_screen import FirstScreen, first_screen
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
@@ -122,3 +124,33 @@ def test_accumulation_is_no_cure_of_an_exchange_in_every_micro_batch() -> None:
         (planned,) = plan(job, offers=(eight,)).jobs
         finding = next(f for f in planned.findings if f.code == "communication-bound")
         assert ("gradient-accumulation" in finding.actions) is applies
+
+
+def test_a_data_set_that_nobody_bills_is_said_with_what_is_paid() -> None:
+    """60 TB read over the network: $200 for the machine, and no move of $5,000 that saves $600."""
+    here = sold("here", "2.00", provider="aws", region="us-east-1")
+    away = sold("away", "1.00", provider="x")
+    profile = a_profile(_BUSY, dataset_gib=60_000.0, host={"net_rx_mib_s": 110.0})
+    made = to_plan(plan(running(profile, here), offers=(here, away)))
+    screen = first_screen(made)
+    assert screen.paid_usd == Decimal("200.00")
+    assert "storage of 60,000 GiB not included" in screen.facts[0].text
+    assert screen.actions == ()
+    (job,) = made.jobs
+    assert job.answer.cheapest is not None
+    assert (job.answer.cheapest.move_usd or 0) > 6 * (job.answer.cheapest.saves.usd or 0) > 0
+
+
+def test_a_job_that_stays_is_sent_to_its_cause_or_to_the_sellers_of_its_gpu() -> None:
+    """A busy GPU has no cause to read on; its own model at others' prices is what is left."""
+    (offer,) = (sold("here", "2.00"),)
+    made = to_plan(plan(running(a_profile(_BUSY), offer), offers=(offer,)))
+    assert first_screen(made).commands == (f"gpucost prices --gpu {offer.gpu} --sort gpu-price",)
+
+
+def test_an_unknown_chip_is_refused_by_its_name_before_its_machine() -> None:
+    """A TPU's machine has no price; a machine with a GPU is no near name of it."""
+    tpu = a_profile(gpu="TPU v6e", provider="gcp", instance_type="ct6e-standard-4t")
+    with pytest.raises(InputError, match="'TPU v6e'") as refused:
+        plan(tpu, offers=(sold("g2-standard-4", "1.00", provider="gcp"),))
+    assert "Nearest" not in str(refused.value)

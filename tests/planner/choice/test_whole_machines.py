@@ -121,8 +121,8 @@ def test_each_of_several_machines_has_its_own() -> None:
 def test_a_tenant_bears_its_part_of_the_disk_and_the_address() -> None:
     """They are the machine's: a job on 1 of 8 GPUs bears an eighth; its data stay its own."""
     eight = sold("eight", "8.00", gpu_count=8, provider="aws", region="us-east-1")
-    profile = running(a_profile(dataset_gib=100.0), eight)
-    (found,) = plan(profile, offers=(eight,), **WHOLE).jobs
+    profile = running(a_profile(), eight)
+    (found,) = plan(profile, offers=(eight,), storage_bytes=100 * GIB, **WHOLE).jobs
     got = parts(found.baseline.quote)
     assert got["address"] == H * Decimal("0.005") / 8
     assert round(got["boot-disk"], 9) == round(8 * H / 730 / 8, 9)

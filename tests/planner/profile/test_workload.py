@@ -112,16 +112,27 @@ def test_data_is_the_profiles_for_a_month_and_the_flags_for_any_period() -> None
     assert (work.egress_bytes, work.storage_bytes, work.storage_h) == (0, 0, None)
 
 
-def test_the_data_set_lies_on_a_disk_unless_only_the_machine_is_asked_for() -> None:
-    """Its bytes are in the work and said among the assumptions; --machine-only leaves them out."""
-    profile = a_profile(dataset_gib=140.0)
-    _, work = of(profile, storage_bytes=7)
-    assert (work.dataset_bytes, work.storage_bytes) == (140 * GIB, 7)
-    assert any("data set of 140 GiB" in note for note in work.notes)
-    _, work = of(profile, machine_only=True)
-    assert work.dataset_bytes == 0
-    assert not any("data set" in note for note in work.notes)
-    assert of(a_profile())[1].dataset_bytes == 0
+@pytest.mark.parametrize(
+    ("gib", "host", "stored", "words"),
+    [
+        (140.0, {}, 0, "where it lies is not stated"),
+        (140.0, {}, 50, "where it lies is not stated"),
+        (140.0, {}, 140, "part of the 140 GiB"),
+        (140.0, {"net_rx_mib_s": 110.0}, 0, "read over the network"),
+        (140.0, {"net_rx_mib_s": 110.0, "disk_read_mib_s": 110.0}, 0, "not stated"),
+        (99.0, {}, 0, ""),
+    ],
+)
+def test_a_data_set_is_billed_only_as_stored(
+    gib: float, host: dict[str, float], stored: int, words: str
+) -> None:
+    """What is not stated as stored adds no dollars and is said, but where a boot disk holds it."""
+    _, work = of(a_profile(dataset_gib=gib, host=host), storage_bytes=stored * GIB)
+    assert work.storage_bytes == stored * GIB
+    notes = [note for note in work.notes if "data set" in note]
+    assert [words in note for note in notes] == ([True] if words else [])
+    _, alone = of(a_profile(dataset_gib=gib, host=host), machine_only=True)
+    assert not any("data set" in note for note in alone.notes)
 
 
 def test_the_command_line_replaces_the_profiles_own() -> None:
