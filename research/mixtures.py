@@ -130,12 +130,12 @@ Ratios = Mapping[float, Sequence[float]]
 """Predicted over measured of each run, by the factor on a mixture's steps."""
 
 
-def ratios(runs: Sequence[Run]) -> Ratios:
+def ratios(runs: Sequence[Run], factors: Sequence[float] = FACTORS) -> Ratios:
     """Return them for every factor that is tried."""
     shipped = law()["step"]["mixture_steps"]
     return {
         factor: [answered(scaled(copy_of(run), factor / shipped), run) / run.rate for run in runs]
-        for factor in FACTORS
+        for factor in factors
     }
 
 
@@ -149,7 +149,7 @@ def best_factor(table: Ratios, runs: Sequence[Run], without: str | None = None) 
         )
         return fmean(abs(math.log(ratio)) for ratio in own)
 
-    return min(FACTORS, key=lambda factor: fmean(off(factor, family) for family in families))
+    return min(table, key=lambda factor: fmean(off(factor, family) for family in families))
 
 
 def held_out(table: Ratios, runs: Sequence[Run]) -> list[float]:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from pricing.tables import Json, JsonObject
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "nv_inference": "triton", "tgi": "tgi"}
@@ -113,10 +111,12 @@ def page_of(text: str) -> Page:
     Raises:
         ValueError: a line with a known name is not in the text format of Prometheus.
     """
+    from prometheus_client import parser  # noqa: PLC0415 - brings a server that few starts need
+
     lines = [line for line in text.split("\n") if server_of(re.split("[{ ]", line, maxsplit=1)[0])]
     samples = [
         (named, sample)
-        for family in text_string_to_metric_families("\n".join([*lines, ""]))
+        for family in parser.text_string_to_metric_families("\n".join([*lines, ""]))
         for sample in family.samples
         if (named := metric_of(sample.name, sample.labels)) is not None
     ]

@@ -183,9 +183,53 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "-um gpucost-click",
         "-m gpucost.entry-typing",
     ),
+    # A sleep beside neighbours, one GPU of eight, and a share of one GPU, in the same file.
+    "gpucost/profiling/test_profile_machine.py::test_three_jobs_of_two_users_are_told_apart": (),
+    "gpucost/profiling/test_profile_machine.py::"
+    "test_a_job_that_was_seen_on_no_gpu_counts_what_it_may_use": ("1,2-indices1", "-indices3"),
+    # A profile of the same job is replaced, another's stays, ranks have names, in the same file.
+    "gpucost/profiling/test_profile_names.py::"
+    "test_three_measurements_at_once_write_three_profiles": (),
+    # SIGINT reaches the command, and we end by the signal that ends it: test_profile.py.
+    "gpucost/profiling/test_profile_terminal.py::test_a_loop_ends_at_ctrl_c": (),
+    "gpucost/profiling/test_profile_terminal.py::test_the_background_is_left_in_peace": ("tostop",),
+    "gpucost/profiling/test_measuring.py::test_steps_of_an_optimizer_are_found": (
+        "imported within",
+    ),
+    "gpucost/profiling/test_profile.py::test_a_full_disk_costs_later_readings_only": (
+        "4096-profile.json",
+    ),
+    "gpucost/profiling/test_profile.py::test_a_killed_measurement_leaves_its_capture": (
+        "_kill_ours",
+    ),
+    "gpucost/profiling/test_profile.py::test_signals_reach_the_command": ("2", "10"),
+    "gpucost/profiling/test_profile_ends.py::test_a_short_burner_reads_what_its_own_clock_says": (
+        "2",
+    ),
+    "gpucost/profiling/test_profile_ends.py::"
+    "test_a_stream_that_the_caller_closed_changes_no_exit_code": ("<&- >&- 2>&-",),
+    # What each device's readings are: measure/test_nvml.py.
+    "gpucost/profiling/test_profile_gpus.py::test_the_profile_says_what_the_trace_says": (
+        "8xH100",
+        "MIG",
+    ),
+    "gpucost/profiling/test_profile_hangs.py::test_a_driver_in_trouble_disturbs_nothing": (
+        "it hangs in the middle",
+        "it ends the process",
+    ),
+    "gpucost/profiling/test_profile_places.py::test_few_descriptors_cost_the_profile_at_most": (
+        "10",
+    ),
+    "gpucost/profiling/test_profile_places.py::test_no_room_for_steps_costs_the_steps_alone": (
+        "both",
+    ),
     # A folded capture tells the same, in the same file.
     "measure/test_long_captures.py::test_a_week_fits_with_the_shipped_limits": (),
     "measure/test_long_captures.py::test_twice_the_time_is_no_larger_file": (),
+    # Page and scores are of one evaluation, in the same file; every bar on data: outside/.
+    "outside/test_accuracy_page.py::test_the_page_is_what_the_evaluation_gives": (),
+    # The factor that ships is better than its neighbours, in the same file.
+    "outside/test_mixture_runs.py::test_models_that_were_left_out_are_told_four_times_better": (),
     # Smaller pools are packed by the same orders, in the same file.
     "planner/packing/test_at_once.py::"
     "test_of_a_large_pool_the_best_orders_are_found_on_some_of_it": (),

@@ -8,13 +8,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
+from tests.source_tree import PACKAGES, Module, modules
 
 # The most that a figure may be. A change that lowers one lowers its limit here, too.
 # Raised once, on 2026-11-27, for what the product learned to do: serving, joined inputs, compare,
@@ -49,29 +46,10 @@ VAGUE = frozenset((
 _MEMO = re.compile(r"default_factory=(lambda: )?(dict|defaultdict)\b")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Module:
-    """A file of the product, parsed once."""
-
-    name: str
-    path: str
-    text: str
-    tree: ast.Module
-
-
 @cache
-def modules() -> tuple[Module, ...]:
+def product() -> tuple[Module, ...]:
     """Every file of the product."""
-    return tuple(
-        _module(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
-    )
-
-
-def _module(path: Path) -> Module:
-    place = path.relative_to(ROOT)
-    name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
-    text = path.read_text(encoding="utf-8")
-    return Module(name=name, path=place.as_posix(), text=text, tree=ast.parse(text))
+    return modules(*PACKAGES)
 
 
 def lines_of_code(module: Module) -> int:
@@ -82,7 +60,7 @@ def lines_of_code(module: Module) -> int:
         for number, line in enumerate(module.text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     }
-    for node in ast.walk(module.tree):
+    for node in module.everything:
         if isinstance(
             node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         ) and ast.get_docstring(node, clean=False):
@@ -95,27 +73,27 @@ def lines_of_code(module: Module) -> int:
 
 def one_importer() -> list[str]:
     """Modules that one other module of the product imports, and no more."""
-    names = {module.name for module in modules()}
+    names = {module.imported_as for module in product()}
     importers: dict[str, set[str]] = {name: set() for name in names}
-    for module in modules():
-        for imported in _imported(module.tree):
+    for module in product():
+        for imported in _imported(module):
             target = next((name for name in imported if name in names), None)
             if target is not None:
-                importers[target].add(module.name)
+                importers[target].add(module.imported_as)
     return sorted(name for name, users in importers.items() if len(users) == 1)
 
 
 def in_circles() -> set[str]:
     """Modules that import each other, for types alone or within a function, too."""
-    names = {module.name for module in modules()}
+    names = {module.imported_as for module in product()}
     imports = {
-        module.name: {
+        module.imported_as: {
             target
-            for imported in _imported(module.tree, module.name)
-            if (target := next((name for name in imported if name in names), module.name))
-            != module.name
+            for imported in _imported(module, module.imported_as)
+            if (target := next((name for name in imported if name in names), module.imported_as))
+            != module.imported_as
         }
-        for module in modules()
+        for module in product()
     }
     circles: set[str] = set()
     while True:
@@ -129,9 +107,9 @@ def in_circles() -> set[str]:
             return circles
 
 
-def _imported(tree: ast.Module, importer: str = "") -> Iterator[tuple[str, ...]]:
+def _imported(module: Module, importer: str = "") -> Iterator[tuple[str, ...]]:
     """Yield what each import may name; of relative ones only where `importer` is given."""
-    for node in ast.walk(tree):
+    for node in module.everything:
         if isinstance(node, ast.ImportFrom) and (importer or not node.level):
             above = importer.split(".")[: -node.level] if node.level else []
             source = ".".join([*above, *([node.module] if node.module else [])])
@@ -142,9 +120,9 @@ def _imported(tree: ast.Module, importer: str = "") -> Iterator[tuple[str, ...]]
                 yield (alias.name,)
 
 
-def bound_names(tree: ast.Module) -> Iterator[str]:
+def bound_names(module: Module) -> Iterator[str]:
     """Every name that the module binds: variables, arguments, functions and classes."""
-    for node in ast.walk(tree):
+    for node in module.everything:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -155,12 +133,7 @@ def bound_names(tree: ast.Module) -> Iterator[str]:
 
 def classes() -> list[ast.ClassDef]:
     """Every class of the product."""
-    return [
-        node
-        for module in modules()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef)
-    ]
+    return [node for module in product() for node in module.nodes(ast.ClassDef)]
 
 
 def memos() -> list[str]:
@@ -181,11 +154,11 @@ def memos() -> list[str]:
 @cache
 def figures() -> Mapping[str, int]:
     """Each figure that has a limit, as it is."""
-    names = [name for module in modules() for name in bound_names(module.tree)]
+    names = [name for module in product() for name in bound_names(module)]
     public = [kind.name for kind in classes() if not kind.name.startswith("_")]
     return {
-        "lines of code": sum(lines_of_code(module) for module in modules()),
-        "files": len(modules()),
+        "lines of code": sum(lines_of_code(module) for module in product()),
+        "files": len(product()),
         "modules with one importer": len(one_importer()),
         "modules in a circle of imports": len(in_circles()),
         "public classes": len(public),
@@ -193,9 +166,7 @@ def figures() -> Mapping[str, int]:
         "memo dictionaries in frozen values": len(memos()),
         "vague names": sum(name.strip("_") in VAGUE for name in names),
         "uses of Any": sum(
-            isinstance(node, ast.Name) and node.id == "Any"
-            for module in modules()
-            for node in ast.walk(module.tree)
+            node.id == "Any" for module in product() for node in module.nodes(ast.Name)
         ),
     }
 
@@ -210,7 +181,7 @@ def test_lines_of_code_are_counted() -> None:
     """Neither blank lines nor comments nor docstrings; each line of a text that is a value."""
     text = 'def f():\n    """Do\n\n    it."""\n\n    # now\n'
     text += '    return (\n\n        """a\n\n# b"""\n    )\n'
-    module = Module(name="m", path="m.py", text=text, tree=ast.parse(text))
+    module = Module(name="m.py", text=text, tree=ast.parse(text))
     assert lines_of_code(module) == 6  # def, return, the text's three, the closing bracket
 
 
@@ -221,27 +192,28 @@ def test_every_figure_has_a_limit() -> None:
 
 def test_vague_names_are_found_where_they_are_bound() -> None:
     """Variables, arguments and functions count; attributes and calls of others do not."""
-    tree = ast.parse("def found(told):\n    for one in told.kept: here, x = one\n    return found")
-    names = [name for name in bound_names(tree) if name in VAGUE]
+    text = "def found(told):\n    for one in told.kept: here, x = one\n    return found"
+    module = Module(name="m.py", text=text, tree=ast.parse(text))
+    names = [name for name in bound_names(module) if name in VAGUE]
     assert sorted(names) == ["found", "here", "one", "told"]
 
 
 def _print_vague(folder: str) -> None:
-    for module in modules():
-        if module.path.startswith(folder):
-            vague = Counter(n for n in bound_names(module.tree) if n.strip("_") in VAGUE)
+    for module in product():
+        if module.name.startswith(folder):
+            vague = Counter(n for n in bound_names(module) if n.strip("_") in VAGUE)
             if vague:
                 words = ", ".join(f"{name} {count}" for name, count in vague.most_common())
-                sys.stdout.write(f"{module.path}: {words}\n")
+                sys.stdout.write(f"{module.name}: {words}\n")
 
 
 def _print_table() -> None:
-    names = sum(1 for module in modules() for _ in bound_names(module.tree))
+    names = sum(1 for module in product() for _ in bound_names(module))
     for name, value in figures().items():
         share = f" ({value / names:.1%} of {names})" if name == "vague names" else ""
         sys.stdout.write(f"{name:36} {value:7,} of {LIMITS[name]:7,}{share}\n")
     for package in PACKAGES:
-        own = [module for module in modules() if module.path.startswith(f"{package}/")]
+        own = [module for module in product() if module.name.startswith(f"{package}/")]
         lines = sum(lines_of_code(module) for module in own)
         sys.stdout.write(f"{package:36} {lines:7,} lines in {len(own)} files\n")
 
