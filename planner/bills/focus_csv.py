@@ -153,13 +153,13 @@ def _use(row: _Row) -> bills.UsageType:
         )  # on top of the machine, which has a line of its own
     if _quantity(row, _GPU_HOURS) is not None:
         return bills.UsageType(bills.MACHINE, _detail(row, "InstanceType"), purchase)
-    usage_type = row.get("x_UsageType")
-    if usage_type:
-        usage = bills.usage_of_type(usage_type)
-        if usage.kind == bills.MACHINE:
-            return usage._replace(purchase=purchase or usage.purchase)
-        if usage.kind != "other":
-            return usage
+    usage, meter = (bills.usage_of_type(row.get(c) or "") for c in ("x_UsageType", "SkuMeter"))
+    if usage.kind == "other" and meter.kind == bills.MACHINE:
+        usage = meter
+    if usage.kind == bills.MACHINE:
+        return usage._replace(purchase=purchase or usage.purchase)
+    if usage.kind != "other":
+        return usage
     description = row.get("ChargeDescription") or ""
     size = _detail(row, "InstanceType") or bills.described_size(description) or _azure_size(row)
     gpu = _typed(row)[0] if size is None else None

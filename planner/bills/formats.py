@@ -88,7 +88,7 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
                 "page of the provider."
             )
         titles = ", ".join(form.title for form in FORMATS)
-        raise InputError(f"{name}: no bill that is known here; known are: {titles}. {_WRITE}")
+        raise InputError(f"{name}: not a bill that gpucost reads; it reads: {titles}. {_WRITE}")
     bill = matching.read(name, text, rates)
     if not bill.lines:
         raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")

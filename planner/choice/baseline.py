@@ -541,6 +541,7 @@ def _assumed(
     sold = [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None] or sold
     sold = [o for o in sold if o.provider in requirements.providers] or sold
     sold = [o for o in sold if placed(o, requirements.regions) is not None] or sold
+    each_usd = [o.usd_per_hour / Decimal(str(o.gpu_count)) for o in sold]
     count = min((o.gpu_count for o in sold), key=lambda n: (n < each, abs(n - each)), default=0)
     sold = [o for o in sold if o.gpu_count == count]
     if not sold:
@@ -550,7 +551,10 @@ def _assumed(
         return None, True, (note,)
     offer = min(sold, key=lambda o: (o.usd_per_hour, o.place))
     gpus = f"{offer.gpu_count:g}x {gpu.name}"
-    note = Message("note.machine-assumed", job=name, place=offer.place, gpus=gpus)
+    low, high = show(min(each_usd)), show(max(each_usd))
+    usd = show(offer.usd_per_hour / Decimal(str(offer.gpu_count)))
+    listed = {"place": offer.place, "gpus": gpus, "usd": usd, "low": low, "high": high}
+    note = Message("note.machine-assumed", job=name, **listed)
     return offer, True, (note,)
 
 

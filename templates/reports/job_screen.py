@@ -146,7 +146,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         if part is not None and part[1] == n:  # else a slice of one
             where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed and today.offer is not None:
-        where = _("{where} (assumed; --machine sets it)", where=where)
+        usd = money_text(today.offer.usd_per_hour / Decimal(str(today.offer.gpu_count)))
+        where = _("{where} (assumed, {usd} a GPU-hour; --machine sets it)", where=where, usd=usd)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)

@@ -171,7 +171,7 @@ def print_review(document: Review, output: Output) -> None:
         _say_totals(document, output)
     total = document.totals.gpu_usd
     rows = tuple(_machine(item, total, output) for item in document.machines)
-    right, spare = frozenset(_MACHINES[3:]), ("GPU hours", "purchase", "machines")
+    right, spare = frozenset(_MACHINES[3:]), ("purchase", "machines", "GPU hours")
     print_table(
         Table(columns=_MACHINES, rows=rows, right=right, spare=spare, cut=_CUT_IN_MACHINES), output
     )
@@ -184,7 +184,13 @@ def print_review(document: Review, output: Output) -> None:
             click.echo()
         findings = tuple(_finding(item) for item in listed)
         print_table(
-            Table(columns=_FINDINGS, rows=findings, right=frozenset(("USD", "lines"))), output
+            Table(
+                columns=_FINDINGS,
+                rows=findings,
+                right=frozenset(("USD", "lines")),
+                spare=("where",),
+            ),
+            output,
         )
     if more := len(document.findings) - len(listed):
         output.say(_("{n} more of less than a cent each: -v", n=more))

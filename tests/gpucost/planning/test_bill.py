@@ -124,7 +124,7 @@ def test_a_bill_without_gpus_says_so(call: Call, write: Write) -> None:
         ((), "INVOICE"),
         (("nothing.csv",), "nothing.csv"),
         (("aws_cur_2.csv", "--tz", "Mars"), "--tz Mars"),
-        (("README.md",), "no bill that is known"),
+        (("README.md",), "not a bill that gpucost reads"),
     ],
 )
 def test_bad_usage(arguments: tuple[str, ...], told: str, call: Call) -> None:

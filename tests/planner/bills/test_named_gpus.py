@@ -42,6 +42,14 @@ def test_a_name_in_the_columns_makes_a_gpu_machine(
     assert [(m.gpu, m.gpu_hours) for m in machines] == ([(gpu, gpu_hours)] if gpu else [])
 
 
+def test_the_meter_of_aws_names_a_machine_that_a_plan_covers() -> None:
+    """24 h of g5.xlarge without a category and a description of its hours are 24 GPU hours."""
+    row = f"15.216,USD,Usage,{_DAY},AWS,,g5 covered by a plan,BoxUsage:g5.xlarge,,24,Hours\n"
+    sizes = {("aws", "g5.xlarge"): ("A10G", Decimal(1))}
+    (machine,) = review((read_bill("b.csv", _HEADER + row),), sizes, zone=UTC).machines
+    assert (machine.gpu, machine.gpu_hours, machine.usd) == ("A10G", 24.0, Decimal("15.216"))
+
+
 @pytest.mark.parametrize(
     ("language", "words"), [("en", "these lines name a GPU"), ("zh", "以下各行提到 GPU")]
 )
