@@ -110,11 +110,18 @@ def _queue(signals: Signals, _: PlannedRun) -> Settings:
     return {"max_batch": _QUEUED, **delay}
 
 
+def _half_batch(signals: Signals, _: PlannedRun) -> Settings:
+    batch = number(signals, "job.batch_per_gpu")
+    halved = {} if batch is None else {"batch_per_gpu": max(1, math.ceil(batch / 2))}
+    return {**halved, "steps": 2}
+
+
 _LAWS: dict[str, Callable[[Signals, PlannedRun], Settings]] = {
     "dynamic-batching": _queue,
     "dataloader-workers": _workers,
     "mixed-precision": _half,
     "larger-batch": _batch,
+    "smaller-batch": _half_batch,
     "checkpoint-interval": lambda _, run: {"interval_s": round(run.needs.checkpoint_every_s)},
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,

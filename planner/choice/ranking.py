@@ -185,7 +185,7 @@ def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Ca
         and not takes_too_long(candidate, context)
     ]
     if context.baseline.must_change:
-        return trusted or ranked[:1]
+        return trusted if blind else trusted or ranked[:1]
     if blind:
         return []
     today_h, cost = context.baseline.hours.mid, context.baseline.cost
@@ -241,6 +241,9 @@ def _why_kept(
     if not cheaper:
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
+        why = too_little_read(context.measured)
+        if why is not None and why.code == "cause.mostly-start-up":
+            return Message("keep.mostly-start-up", **why.params)
         return Message("keep.too-little-seen")
     if gains.candidates:
         return _why_not_sure(gains, context, today)
@@ -313,7 +316,7 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     candidates = [] if _is_blind(context) else ranked
     sure = [candidate for candidate in candidates if _is_known(candidate, context)]
     if not sure and context.baseline.must_change:
-        sure = ranked  # something has to be taken, as in `_paying`
+        sure = candidates  # something has to be taken, as in `_paying`
     cost = min((candidate.comparable for candidate in sure), default=None)
     equal = [candidate for candidate in sure if candidate.comparable == cost]
     lowest = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)

@@ -20,6 +20,9 @@ from pricing.money import cents
 _NOTHING = Finding(
     code="unmeasured", severity="info", confidence="possible", cause=Message("cause.nothing-read")
 )
+_STARTED = "cause.mostly-start-up"
+# What happened is so, however little was read beside it.
+_FACTS = ("job.ended", "health.grave", "health.problems")
 _NO_CURE = Message("cause.no-cure")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
 _READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
@@ -50,7 +53,12 @@ def diagnose(
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
-        findings = [f if f.code == FAILING else _doubt(f, why) for f in findings]
+        facts = [finding for finding in findings if _is_fact(finding)]
+        # A start is another kind of work: what it does says nothing of what follows.
+        others = [] if why.code == _STARTED else [f for f in findings if f not in facts]
+        findings = [*facts, *(_doubt(f, why) for f in others)]
+        if why.code == _STARTED:
+            findings.append(msgspec.structs.replace(_NOTHING, cause=why))
     return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
 
 
@@ -174,6 +182,10 @@ def _blocked(finding: Finding) -> Finding:
     """Return the finding as minor: faster kernels gain nothing while the GPU waits."""
     cause = join((finding.cause, Message("cause.gains-nothing-yet")), "sentences")
     return msgspec.structs.replace(finding, cause=cause, severity="low", waste_fraction=None)
+
+
+def _is_fact(finding: Finding) -> bool:
+    return any(reading.metric in _FACTS for reading in finding.evidence)
 
 
 def _doubt(finding: Finding, why: Message) -> Finding:

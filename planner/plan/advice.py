@@ -352,7 +352,8 @@ def find_proof(
     if now is not None and (now.kind == "end" or now.actions == (USE_GPU,)):
         return None
     if not may_move(context):
-        return _record(context, context.findings[0])
+        open_cause = next(filter(_is_open, context.findings), context.findings[0])
+        return _record(context, open_cause)
     trials = [suggest_experiment(context, options, recommended)]
     trials.insert(0 if recommended == STAY else 1, None if now else _record(context))
     first, second = trials

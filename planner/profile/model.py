@@ -423,7 +423,7 @@ class Health:
         value, limit = self.value or 0.0, self.most or 0.0
         return Message(
             f"cause.fault-{code}",
-            gpu=self.gpu,
+            gpu=f"GPU {self.gpu}" if self.gpu.isdigit() else self.gpu,
             value=f"{value:g}",
             most=f"{limit:g}",
             times=f"{limit / value:.3g}" if value else "",

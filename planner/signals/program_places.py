@@ -6,7 +6,7 @@ from statistics import median
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal, named
-from planner.signals.thresholds import IDLE, LONG_PAUSE_S
+from planner.signals.thresholds import FEWEST_READINGS, IDLE, LONG_PAUSE_S, LOW
 from pricing.message import Message, join
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
@@ -156,6 +156,20 @@ def started(profile: Profile) -> float | None:
     return sum(shares) if stepped and shares else None
 
 
+def start_up_alone(profile: Profile) -> float | None:
+    """Return start-up's share of a recording in which too little work follows to judge that.
+
+    None where it is less than half, where as many steps were counted as a mean needs, or where work
+    follows for longer than a usual pause takes.
+    """
+    window, step = profile.window, profile.step
+    share = sum(p.time_fraction or 0.0 for p in profile.phases if p.kind == "start-up")
+    counted = (step and step.count) or 0
+    if window is None or share < LOW or counted >= FEWEST_READINGS:
+        return None
+    return share if (1.0 - share) * window.recorded_s < LONG_PAUSE_S else None
+
+
 def preparing(profile: Profile) -> float | None:
     """Return the share of the recording in which data is prepared and the GPU waits meanwhile."""
     read = [p for p in profile.phases if p.kind == "data-preparation" and p.kernel_time is not None]
@@ -267,7 +281,7 @@ def faults(profile: Profile) -> Message | None:
 
 
 def idle_phases(profile: Profile) -> float | None:
-    """Return the share of the time in which nothing ran on the GPU, by its phases.
+    """Return the share of the time in which nothing ran on the GPU, by its phases; None without.
 
     Of the recording; without what is idle before and after the job, where that is long.
     """
@@ -276,7 +290,7 @@ def idle_phases(profile: Profile) -> float | None:
     if profile.idle_around_fraction and profile.window is not None:
         idle_s = sum(phase.total_s or 0.0 for phase in idle) - idle_after_s(profile)
         share = min(1.0, max(0.0, idle_s) / (profile.window.duration_s or 1.0))
-    return share if idle else None
+    return share if profile.phases else None
 
 
 def hung(profile: Profile) -> float | None:

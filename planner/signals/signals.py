@@ -48,9 +48,12 @@ def too_little_read(profile: Profile) -> Message | None:
     """Return why what was read is not enough for a verdict; None where it is.
 
     One instant, or fewer readings of the GPU (and steps) than a mean needs, in less time than a
-    usual pause takes.
+    usual pause takes; or hardly more than a start.
     """
     window, step = profile.window, profile.step
+    if window is not None and (share := places.start_up_alone(profile)) is not None:
+        whole_min = window.recorded_s / 60.0
+        return Message("cause.mostly-start-up", share=share, start=share * whole_min, whole=whole_min)
     if not profile.provenance.sources:
         return None
     if window is None or window.duration_s is None:
