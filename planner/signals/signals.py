@@ -53,7 +53,9 @@ def too_little_read(profile: Profile) -> Message | None:
     window, step = profile.window, profile.step
     if window is not None and (share := places.start_up_alone(profile)) is not None:
         whole_min = window.recorded_s / 60.0
-        return Message("cause.mostly-start-up", share=share, start=share * whole_min, whole=whole_min)
+        return Message(
+            "cause.mostly-start-up", share=share, start=share * whole_min, whole=whole_min
+        )
     if not profile.provenance.sources:
         return None
     if window is None or window.duration_s is None:
