@@ -53,12 +53,10 @@ def diagnose(
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
-        facts = [finding for finding in findings if _is_fact(finding)]
-        # A start is another kind of work: what it does says nothing of what follows.
-        others = [] if why.code == _STARTED else [f for f in findings if f not in facts]
-        findings = [*facts, *(_doubt(f, why) for f in others)]
-        if why.code == _STARTED:
-            findings.append(msgspec.structs.replace(_NOTHING, cause=why))
+        if why.code == _STARTED:  # what a start does says nothing of the work
+            unmeasured = msgspec.structs.replace(_NOTHING, cause=why)
+            findings = [*filter(_is_fact, findings), unmeasured]
+        findings = [f if _is_fact(f) or f.cause is why else _doubt(f, why) for f in findings]
     return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
 
 
