@@ -24,7 +24,7 @@ Mechanism = Literal["loading", "copying", "launching", "checkpointing", "arithme
 Grade = Literal["measured", "published", "computed", "estimate", "planned", "unknown"]
 Range = tuple[float, float, float]
 FRAMEWORKS = ("pytorch", "lightning", "transformers", "accelerate", "keras", "jax")
-_WAYS = frozenset(("words", "frameworks", "environment", "launcher"))
+_WAYS = frozenset(("words", "frameworks", "programs", "environment", "launcher"))
 
 PART_OF: dict[Mechanism, Part] = {
     "loading": "input",
@@ -44,9 +44,11 @@ class InFramework:
         line: what to write, or that it is done already; empty where only settings are known.
         sets: its configuration: name of a setting -> value with `{name}` for a setting of ours, or
             the value by what such a setting is: `{"dtype=bf16": "true"}`.
+        source: where the line comes from, where the action's source does not say it.
     """
 
     line: str = ""
+    source: str = ""
     sets: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -82,6 +84,7 @@ class Action:
             it the variable is left out. As PyTorch, NCCL and Hugging Face document them.
         launcher: what the launcher is told.
         frameworks: by each of `FRAMEWORKS` that has its own way.
+        programs: by each program, or family of programs, that has its own way; names of words.toml.
         words: how it is done elsewhere, or how to find out whether it worked.
     """
 
@@ -107,6 +110,7 @@ class Action:
     environment: Mapping[str, str] = field(default_factory=dict)
     launcher: Mapping[str, str] = field(default_factory=dict)
     frameworks: Mapping[str, InFramework] = field(default_factory=dict)
+    programs: Mapping[str, InFramework] = field(default_factory=dict)
     words: str = ""
 
     @property
@@ -144,6 +148,11 @@ class Action:
     def lines(self) -> dict[str, str]:
         """What to write in each framework that has its own way."""
         return {name: way.line for name, way in self.frameworks.items() if way.line}
+
+    def line_for(self, signals: Signals) -> str:
+        """Return what to write in a job's own program; empty where nothing is known of it."""
+        names = (signals["job.program"], signals["job.family"])
+        return next((self.programs[n].line for n in names if n in self.programs), "")
 
     def is_proved(self, signals: Signals) -> bool:
         """Return whether all that an option must know of the job to count on it is known."""

@@ -97,8 +97,7 @@ def own_reading(signals: Signals) -> OwnReading | None:
     gpus = number(signals, "hardware.gpu_count") or 1.0
     # A thread that reads and computes in turns wants this; where others are, it may get less.
     needed = reading * waiting + 1.0 - waiting if reading >= WAITS else 0.0
-    disk, net = (number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
-    slow = disk is not None and disk < FAST_READS_MIB_S and (net or 0.0) < FAST_READS_MIB_S
+    slow = number(signals, "host.disk_read_mib_s.mean") is not None and _is_slow(signals)
     return OwnReading(
         waiting=min(1.0, waiting),
         reading_cores=reading,
@@ -106,6 +105,12 @@ def own_reading(signals: Signals) -> OwnReading | None:
         cores=free / gpus,
         known_slow=slow,
     )
+
+
+def _is_slow(signals: Signals) -> bool:
+    """Return whether neither disk nor network is known to be read as fast as a usual disk gives."""
+    rates = (number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
+    return all((rate or 0.0) < FAST_READS_MIB_S for rate in rates)
 
 
 def workers_effect(signals: Signals) -> Range | None:
@@ -141,6 +146,8 @@ def _cache(signals: Signals) -> Range | None:
     cpu = number(signals, CPU)
     if (reading := number(signals, "host.reading_cores")) is not None:
         cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
+    if _is_slow(signals) and (core := number(signals, "host.cpu_busiest_core.mean")) is not None:
+        cpu = max(core if core >= CPU_FULL else 0.0, cpu or 0.0)  # one that decodes all the time
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
     return _up_to(max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu)))
@@ -279,6 +286,7 @@ def _interval_s(gpus: float, write_s: float) -> float:
 
 EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "dataloader-workers": _workers,
+    "parallel-input": _workers,
     "environment-workers": _environments,
     "dataloader-prefetch": _prefetch,
     "local-cache": _cache,

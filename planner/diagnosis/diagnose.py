@@ -23,7 +23,6 @@ _NOTHING = Finding(
 _STARTED = "cause.mostly-start-up"
 # What happened is so, however little was read beside it.
 _FACTS = ("job.ended", "health.grave", "health.problems")
-_NO_CURE = Message("cause.no-cure")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
 _READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
@@ -88,14 +87,13 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     codes = rule.actions if case.actions is None else case.actions
     # Without what the GPU or the kind of job rules out, such as TF32 before Ampere.
     actions = tuple(code for code in codes if ACTIONS[code].applies(signals))
-    helped = not codes or actions or signals["job.family"] is None
     unseen = _waits_unseen(case, signals)
     cause = _GPU_UNSEEN if unseen else case.cause
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
         confidence="possible" if unseen else case.confidence,
-        cause=join((cause, _named(case, signals), "" if helped else _NO_CURE), "sentences"),
+        cause=join((cause, _named(case, signals)), "sentences"),
         evidence=() if unseen else _evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
         actions=actions,

@@ -56,6 +56,7 @@ _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not 
 _SAME_TIME = 1.05  # hours over today's that nobody minds; our choice
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
 _OF_LINKS = ("communication-bound", "slow-interconnect")
+_QUICK_H = 2.0  # done within an afternoon
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
 _GAINS = 1.1  # on its part of the time; less is not worth a try
@@ -245,11 +246,20 @@ def _together(
 
 
 def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
-    """Return the first change of the program itself that a grave finding of unknown waste names."""
+    """Return the first change of the program itself that a grave finding of unknown waste names.
+
+    Where memory ran out, with the other quick changes that free some: how much is missing is not
+    known.
+    """
     grave = (f for f in findings if is_late(context) or f.severity in {"high", "medium"})
-    codes = (code for item in grave if item.confidence != "possible" for code in item.actions)
-    cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
-    return None if cure is None else _try(cure, context, None)
+    codes = [code for item in grave if item.confidence != "possible" for code in item.actions]
+    cures = [ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"]
+    if not cures:
+        return None
+    frees = compatible(cure for cure in cures[1:] if cure.memory and cure.effort_hours <= _QUICK_H)
+    step = (cures[0], *(frees if cures[0].memory else ()))
+    hours = sum(cure.effort_hours for cure in step)
+    return _step(tuple(cure.code for cure in step), _way(cures[0]), None, hours, context)
 
 
 def _try_with_end(code: str, context: JobContext, priced: Mapping[str, Saved]) -> Now:
@@ -297,9 +307,12 @@ def _step(
         effort = effort_usd(effort_hours, context.asked.engineer_usd_per_hour)
         ratio = effort / saves.mid if saves.mid > 0 else None
         pays_back = None if ratio is None else float(ratio)
+    what = join((ACTIONS[code].title for code in codes), "plus")
+    if line := ACTIONS[codes[0]].line_for(context.signals) if codes else "":
+        what = Message("first.in-program", what=what, line=line)
     return Now(
         kind="try",
-        what=join((ACTIONS[code].title for code in codes), "plus"),
+        what=what,
         actions=codes,
         command=command,
         usd=paid,

@@ -39,8 +39,9 @@ from planner.signals.thresholds import COPIES, CPU_FULL, DATA_WAIT, LEFT_ON, LIN
 from pricing import hardware
 from pricing.message import Message, join
 
-# GPU preprocessing adds to the GPU's own work; our estimate.
+# Preparing input on the GPU adds to its own work; our estimate.
 _GPU_DECODE_LOAD = 1.1
+_DECODES = ("gpu-preprocessing", "gpu-features")
 _UNCHANGED = exactly(1.0, "")
 _TINY = 1e-9
 _WORTH_SAYING = 0.05  # of the time
@@ -128,7 +129,7 @@ class Gains(NamedTuple):
 
 def gains_of(actions: tuple[Action, ...]) -> Gains:
     """Return what actions gain together."""
-    decodes = any(action.code == "gpu-preprocessing" for action in actions)
+    decodes = any(action.code in _DECODES for action in actions)
     return Gains(
         kernels=combined(actions, "kernels"),
         input=combined((a for a in actions if a.mechanism != "copying"), "input"),

@@ -34,10 +34,18 @@ def _plain(text: str | None) -> str:
 # Lines of a program in which environments step: Gymnasium, PettingZoo, Isaac, MuJoCo, PyBullet.
 _PLAYING = re.compile(r"\benvs?[._]step|vec_?env|mj_step|stepsimulation|sim\.step", re.IGNORECASE)
 _SAMPLING = re.compile(r"sample_neighbo|neighbou?r_?(load|sampl)", re.IGNORECASE)
-_BY_LENGTH = sorted(
-    ((name, kind) for kind, names in WORDS["families"].items() for name in names),
-    key=lambda pair: (-len(pair[0]), pair),
-)
+_SPECTRA = re.compile(r"spectrogram|mfcc|\bmel[_.]|[_.]mel\b|\bi?stft\b", re.IGNORECASE)
+_HEARING = re.compile(r"audio|waveform|librosa", re.IGNORECASE)
+_FAMILIES = {name: kind for kind, names in WORDS["families"].items() for name in names}
+
+
+def program(framework: str | None) -> str | None:
+    """Return the longest name of the table that stands in a framework's name; None of none.
+
+    "PyTorch Geometric 2.5" is `pytorch geometric`.
+    """
+    names = (name for name in sorted(_FAMILIES) if _names(framework, (name,)))
+    return max(names, key=len, default=None)
 
 
 def family(
@@ -45,14 +53,12 @@ def family(
 ) -> str | None:
     """Return the family of a framework, `other` where the table has none; None where not stated.
 
-    The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs. Work
-    that is counted in steps of environments or in episodes is reinforcement learning;
-    so is a loop that waits for an environment's step; a loop of PyTorch that was seen to wait for a
-    sampler of neighbours learns from a graph.
+    The program of its name counts: "PyTorch Geometric 2.5" is of the graphs. Work that is counted
+    in steps of environments or in episodes is reinforcement learning; so is a loop that waits for
+    an environment's step; a loop of PyTorch that was seen to wait for a sampler of neighbours
+    learns from a graph.
     """
-    text = f" {_plain(framework)} "
-    named = next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
-    stated = named if text.strip() else None
+    stated = _FAMILIES.get(program(framework) or "", OTHER) if _plain(framework) else None
     lines = tuple(places)
     plays = set(_plain(unit).split()) & set(WORDS["played"]) or any(map(_PLAYING.search, lines))
     plays = plays and stated in (None, *LEARNING)
@@ -95,16 +101,23 @@ def preallocates(framework: str | None) -> bool:
 def decodes(
     unit: str | None, framework: str | None, decoder: float | None, places: Iterable[str] = ()
 ) -> str | None:
-    """Return `images` where the input is pictures or video, `none` where it is not; else None.
+    """Return `images` (or video), `audio`, `spectra` worked out from it, or `none`; else None.
 
-    A unit of work says it, a video decoder at work, or a line of the program in which it was seen
-    to wait. Frames of an environment that is played are drawn, not decoded.
+    A line of the program in which it was seen to wait says it for sounds, else a video decoder at
+    work, such a line, or a unit of work. Frames of an environment that is played are drawn, not
+    decoded.
     """
     tokens = _plain(unit).split()
     stems = {word.removesuffix("s") for word in tokens} | set(tokens)
     kind = family(framework)
     if kind in ("reinforcement", "graphs", "boosting", "simulation", "llm-server"):
         return "none"
-    if decoder or stems & set(WORDS["pictures"]) or any(_DECODING.search(line) for line in places):
+    lines = tuple(places)
+    for pattern, heard in ((_SPECTRA, "spectra"), (_HEARING, "audio")):
+        if any(map(pattern.search, lines)):
+            return heard
+    if decoder or stems & set(WORDS["pictures"]) or any(map(_DECODING.search, lines)):
         return "images"
+    if stems & set(WORDS["sounds"]):
+        return "audio"
     return "none" if stems & set(WORDS["no_pictures"]) else None

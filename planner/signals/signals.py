@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from planner.models.input_pipeline import MOST_WORKERS
-from planner.profile.frameworks import decodes, family, preallocates
+from planner.profile.frameworks import decodes, family, preallocates, program
 from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
@@ -432,6 +432,7 @@ SIGNALS: dict[str, Signal] = {
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
             "job.family": _family,
+            "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
             "job.input": _input,
             "serving.kv_cache_fraction": _serving("kv_cache_fraction"),

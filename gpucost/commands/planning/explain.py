@@ -104,6 +104,8 @@ def how_lines(code: str) -> Iterator[tuple[str, str]]:
     for name, value in how.launcher.items():
         yield ("launcher", f"{name}: {value}")
     yield from how.lines.items()
+    for name, way in how.programs.items():
+        yield (name, f"{way.line} ({way.source})")
     if how.words:
         yield ("also" if how.lines else "do", how.words)
 

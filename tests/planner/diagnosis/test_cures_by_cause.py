@@ -185,7 +185,7 @@ def test_a_simulation_on_full_cores_waits_for_them(kind: str) -> None:
     assert (first.code, first.waste_fraction, first.actions) == (
         "data-loading",
         0.89,
-        ("smaller-gpu",),
+        ("gpu-offload", "smaller-gpu"),
     )
     assert "fills its cores" in str(first.cause)
     for cores, least, most in ((8.0, 0.99, 1.01), (16.0, 1.2, 2.0), (4.0, 0.4, 0.6)):

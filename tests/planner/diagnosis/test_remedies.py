@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import FRAMEWORKS, PART_OF, compatible
 from planner.actions.settings import Settings, profiled_run, settings_of
-from planner.diagnosis.diagnose import diagnose, fixes
+from planner.diagnosis.diagnose import diagnose, fixes, rule
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s, mean_up_s
+from planner.profile.kinds import WORDS
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, read_signals
 from tests.planner.diagnosis.test_diagnose import profiles
@@ -57,7 +58,7 @@ def test_an_action_names_what_exists(one: Action) -> None:
 def test_an_action_says_how_it_is_applied(one: Action) -> None:
     """Each action has a way: the launcher, lines of code by framework, or another machine."""
     assert one.by in {"launcher", "code", "machine"}
-    assert one.environment or one.launcher or one.frameworks or one.words
+    assert one.environment or one.launcher or one.frameworks or one.programs or one.words
     assert set(one.frameworks) <= set(FRAMEWORKS)
     assert all(way.line or way.sets for way in one.frameworks.values())
     same_machine_type = {"local-cache", "data-near-gpu", "replace-host", "raise-power-limit"}
@@ -253,15 +254,53 @@ def test_cures_fit_the_framework(framework: str, given: str | None, never: set[s
     assert given is None or given in codes
 
 
-def test_where_nothing_is_known_the_finding_says_so() -> None:
-    """A starved VASP run gets a sentence, not PyTorch's settings."""
+def test_where_nothing_is_known_the_cure_is_a_general_one() -> None:
+    """A starved VASP run gets none of PyTorch's settings, and an unknown solver general words."""
     profile = a_profile({BUSY: 0.3}, host={"cpu_util": 0.2}, framework="VASP 6.4", precision="fp64")
     first = diagnose(profile)[0]
     assert first.code == "host-bound"
     assert set(first.actions) <= {"share-gpu", "smaller-gpu"}
     unknown = diagnose(replace(profile, job=replace(profile.job, framework="our solver")))[0]
-    assert unknown.actions == ()
-    assert "No fix is known for this framework" in unknown.cause
+    assert unknown.actions == ("overlap-host",)
+    assert ACTIONS["overlap-host"].words
+
+
+@pytest.mark.parametrize("framework", [None, "our solver", *sorted(WORDS["families"])])
+def test_every_wait_has_a_cure_in_every_family(framework: str | None) -> None:
+    """Whatever starves a job that ends, or holds it up, something is said that applies to it."""
+    names = WORDS["families"].get(framework, (framework,))
+    for kind in ("training", "inference_offline"):
+        signals = read_signals(a_profile(STARVED, framework=names[0], kind=kind))
+        for code in ("data-loading", "host-bound"):
+            assert [c for c in rule(code).actions if ACTIONS[c].applies(signals)], (code, kind)
+
+
+def test_a_program_has_its_own_line() -> None:
+    """Each program that a table names is known, has a source, and is one that the action is for."""
+    for one in ACTIONS.values():
+        for name, way in one.programs.items():
+            assert way.line
+            assert way.source
+            signals = read_signals(a_profile(framework=name))
+            assert name in {signals["job.program"], signals["job.family"]}
+            assert one.applies(signals)
+            assert one.line_for(signals) == way.line
+    gromacs = read_signals(a_profile(framework="GROMACS 2024.3"))
+    assert "-update gpu" in ACTIONS["gpu-offload"].line_for(gromacs)
+    assert not ACTIONS["gpu-offload"].line_for(read_signals(a_profile(framework="VASP 6.4")))
+
+
+@pytest.mark.parametrize(
+    ("place", "gains"), [("decode_audio (ffmpeg)", False), ("read_shard (tar.py:9)", True)]
+)
+def test_a_cache_does_not_decode(place: str, gains: bool) -> None:  # noqa: FBT001
+    """Where a core is full all the time, its work and not the disk sets the pace."""
+    host = {"cpu_util": 0.05, "cpu_busiest_core": 0.4 if gains else 1.0}
+    waits = (Wait(place=place, doing="input", phase="steady", time_fraction=0.68),)
+    profile = a_profile(STARVED, host=host, waits=waits, kind="inference_offline")
+    cache = action("local-cache", read_signals(profile))
+    assert diagnose(profile)[0].code == "data-loading"
+    assert (cache.gain is not None and cache.gain[2] > 1.0) == gains
 
 
 def test_a_busy_gpu_needs_no_fix() -> None:
