@@ -151,8 +151,8 @@ class Action:
 
     def line_for(self, signals: Signals) -> str:
         """Return what to write in a job's own program; empty where nothing is known of it."""
-        names = (signals["job.program"], signals["job.family"])
-        return next((self.programs[n].line for n in names if n in self.programs), "")
+        names = map(str, (signals["job.program"], signals["job.family"]))
+        return next((self.programs[name].line for name in names if name in self.programs), "")
 
     def is_proved(self, signals: Signals) -> bool:
         """Return whether all that an option must know of the job to count on it is known."""

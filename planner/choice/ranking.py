@@ -241,9 +241,9 @@ def _why_kept(
     if not cheaper:
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
-        why = too_little_read(context.measured)
-        if why is not None and why.code == "cause.mostly-start-up":
-            return Message("keep.mostly-start-up", **why.params)
+        little = too_little_read(context.measured)
+        if little is not None and little.code == "cause.mostly-start-up":
+            return Message("keep.mostly-start-up", **little.params)
         return Message("keep.too-little-seen")
     if gains.candidates:
         return _why_not_sure(gains, context, today)

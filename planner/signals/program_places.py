@@ -18,6 +18,7 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "logging": (frozenset(("logging",)), _STEPPING),
     "network": (frozenset(("network",)), _STEPPING),
     "lock": (frozenset(("lock",)), _STEPPING),
+    "device": (frozenset(("device",)), _STEPPING),
     "evaluation": (frozenset(WORK), ("evaluation",)),
     "model": (frozenset(("model", "compile")), _STEPPING),
     "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),

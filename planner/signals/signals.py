@@ -6,6 +6,8 @@ A signal that was not measured is None, and no test on it can hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from planner.models.communication import link_class
+from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates, program
 from planner.profile.model import Profile, Statistics
@@ -397,9 +399,25 @@ def holds_in_advance(profile: Profile) -> bool:
     return all(low >= _STEADY * high for low, high in bounds if low is not None and high)
 
 
+def _purchase(profile: Profile) -> str | None:
+    """Return how the machine is paid for; a GeForce board of no stated one is its user's own."""
+    hardware, gpu = profile.hardware, named_gpu(profile)
+    is_stated = hardware.provider or hardware.instance_type
+    is_geforce = link_class(None, gpu.name if gpu else None) == "geforce"
+    owned = hardware.owned or (hardware.owned is None and not is_stated and is_geforce)
+    return "owned" if owned else hardware.purchase
+
+
 def _family(profile: Profile) -> str | None:
     places_ = (wait.place for wait in profile.waits if wait.place)
     return family(profile.job.framework, profile.work.unit if profile.work else None, places_)
+
+
+def _stream(profile: Profile) -> float | None:
+    """Return the prompts that a language model answers at a time by a batch; None of other work."""
+    answers_batches = profile.job.kind.serves and not profile.job.kind.answers
+    writes = answers_batches and serves_language_model(profile)
+    return profile.job.batch_per_gpu if writes else None
 
 
 def _input(profile: Profile) -> str | None:
@@ -432,6 +450,7 @@ SIGNALS: dict[str, Signal] = {
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
             "job.family": _family,
+            "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
             "job.input": _input,
@@ -443,7 +462,7 @@ SIGNALS: dict[str, Signal] = {
             "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
             "hardware.gpu_count": lambda p: float(p.gpu_count),
             "hardware.cpu_cores_per_gpu": _cores_per_gpu,
-            "hardware.purchase": lambda p: "owned" if p.hardware.owned else p.hardware.purchase,
+            "hardware.purchase": _purchase,
             "hardware.nodes": lambda p: float(p.hardware.nodes or 1),
             "hardware.network_gbps": lambda p: p.hardware.network_gbps,
             "job.parameters": lambda p: p.job.parameters,
@@ -527,6 +546,7 @@ SIGNALS: dict[str, Signal] = {
             ("logging", "logging"),
             ("network", "the network"),
             ("lock", "the interpreter's lock"),
+            ("device", "a loop that waits for the GPU"),
             ("model", "the code that launches its work"),
         )
     },

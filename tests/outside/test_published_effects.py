@@ -1,6 +1,7 @@
 """Ranges that actions call measured come out of the published data again; skipped without it."""
 
 import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
@@ -8,7 +9,9 @@ from statistics import median, quantiles
 import pytest
 
 from planner.actions import ACTIONS, action
+from planner.profile.model import Statistics
 from planner.signals.signals import read_signals
+from planner.signals.thresholds import FEW_ITEMS
 from tests.planner.factories import a_profile
 
 # Tasks whose rows the data's own notes call unreliable, and one whose AMP had no effect.
@@ -100,6 +103,54 @@ def test_doubling_a_batch_gains_what_zeus_measured(shared: Path) -> None:
     assert len(gains) > 600
     low, mid, high = ACTIONS["larger-batch"].effect or (0, 0, 0)
     assert (low, mid, high) == pytest.approx(ends(gains), rel=0.06)
+
+
+def test_eight_times_a_few_items_gain_what_zeus_measured(shared: Path) -> None:
+    """From up to 8 items on a step hardly grows: at best not at all, and by half at the median."""
+    gains = []
+    for name in ("a40", "v100"):
+        times = {}
+        for row in table(shared / "datasets" / "power" / f"summary_power_{name}.csv"):
+            key = tuple(row[k] for k in ("dataset", "network", "optimizer", "power_limit"))
+            times[*key, int(row["batch_size"])] = float(row["time_per_epoch"])
+        gains += [
+            time_s / times[*key, 8 * batch]
+            for (*key, batch), time_s in times.items()
+            if batch <= FEW_ITEMS and (*key, 8 * batch) in times
+        ]
+    assert len(gains) > 100
+    assert ends(gains) == pytest.approx((1.33, 4.84, 8.0), rel=0.06)
+    empty = {"util.kernel_time": 0.9, "util.sm_active": 0.2, "mem.used_gib": Statistics(max=8.0)}
+    few = a_profile(empty, batch_per_gpu=4)
+    low, mid, high = action("larger-batch", read_signals(few)).effect or (0, 0, 0)
+    assert low < ends(gains)[0]
+    assert mid < ends(gains)[1]
+    assert high == pytest.approx(ends(gains)[2], rel=0.06)
+
+
+def test_more_prompts_gain_what_argonne_measured(shared: Path) -> None:
+    """The powers are the 5 % quantile, median and 95 % quantile of 1 -> 16 prompts on one GPU."""
+    rates: dict[tuple[str, ...], float] = {}
+    for row in table(shared / "datasets" / "argonne_llm" / "runs.csv"):
+        if row["gpus"] == "1" and row["framework"] not in {"llama.cpp", "sambaflow"}:
+            key = tuple(row[k] for k in ("gpu", "framework", "model", "in_out_tokens", "batch"))
+            rates[key] = float(row["tokens_per_s"])
+    gains = [
+        rates[*key, "16"] / rate
+        for (*key, batch), rate in rates.items()
+        if batch == "1" and (*key, "16") in rates
+    ]
+    assert len(gains) >= 140
+    powers = [math.log(gain, 16) for gain in ends(gains)]
+    writer = a_profile(
+        {"util.kernel_time": 0.8, "mem.used_gib": Statistics(max=8.0)},
+        kind="inference_offline",
+        parameters=1e9,
+        unit="token",
+        batch_per_gpu=1,
+    )
+    effect = action("larger-batch", read_signals(writer)).effect or (0, 0, 0)
+    assert [math.log(gain, 8) for gain in effect] == pytest.approx(powers, abs=0.02)
 
 
 def test_more_cores_gain_what_synergy_measured(shared: Path) -> None:
