@@ -307,12 +307,12 @@ def _step(
         effort = effort_usd(effort_hours, context.asked.engineer_usd_per_hour)
         ratio = effort / saves.mid if saves.mid > 0 else None
         pays_back = None if ratio is None else float(ratio)
-    what = join((ACTIONS[code].title for code in codes), "plus")
+    title = join((ACTIONS[code].title for code in codes), "plus")
     if line := ACTIONS[codes[0]].line_for(context.signals) if codes else "":
-        what = Message("first.in-program", what=what, line=line)
+        title = Message("first.in-program", what=title, line=line)
     return Now(
         kind="try",
-        what=what,
+        what=title,
         actions=codes,
         command=command,
         usd=paid,

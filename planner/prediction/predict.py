@@ -131,11 +131,11 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
     """Return what actions gain together."""
     decodes = any(action.code in _DECODES for action in actions)
     # Copies and the rest of the input are parts of their own here, each with all of its time.
-    whole = [replace(action, share=float(action.share > 0.0)) for action in actions]
+    mending = [replace(action, share=float(action.share > 0.0)) for action in actions]
     return Gains(
         kernels=combined(actions, "kernels"),
-        input=combined((a for a in whole if a.mechanism != "copying"), "input"),
-        copies=combined((a for a in whole if a.mechanism == "copying"), "input"),
+        input=combined((a for a in mending if a.mechanism != "copying"), "input"),
+        copies=combined((a for a in mending if a.mechanism == "copying"), "input"),
         host=combined(actions, "host"),
         load=_GPU_DECODE_LOAD if decodes else 1.0,
         relaxed=relaxed_by(actions),
