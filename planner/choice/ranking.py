@@ -241,10 +241,7 @@ def _why_kept(
     if not cheaper:
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
-        little = too_little_read(context.measured)
-        if little is not None and little.code == "cause.mostly-start-up":
-            return Message("keep.mostly-start-up", **little.params)
-        return Message("keep.too-little-seen")
+        return _why_blind(context)
     if gains.candidates:
         return _why_not_sure(gains, context, today)
     in_time = [candidate for candidate in cheaper if not takes_too_long(candidate, context)]
@@ -257,6 +254,14 @@ def _why_kept(
     doubt = unproven(cheapest.size, context)
     why = doubt or Message(dated if cheapest.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
+
+
+def _why_blind(context: JobContext) -> Message:
+    """Return what is to be recorded before anything is said of other machines."""
+    little = too_little_read(context.measured)
+    if little is not None and little.code == "cause.mostly-start-up":
+        return Message("keep.mostly-start-up", **little.params)
+    return Message("keep.too-little-seen")
 
 
 def _why_none_cheaper(context: JobContext, today: Decimal) -> Message:
