@@ -546,7 +546,7 @@ SIGNALS: dict[str, Signal] = {
             ("logging", "logging"),
             ("network", "the network"),
             ("lock", "the interpreter's lock"),
-            ("device", "a loop that waits for the GPU"),
+            ("device", "a loop that waits for it"),
             ("model", "the code that launches its work"),
         )
     },
