@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from planner.documents.plan_change import ChangeTotals, PlanChange
     from planner.models.estimate import Estimate
     from planner.plan.bill import OptionCost, RentedOffer, TodayCost
-    from planner.plan.job import JobPlan
+    from planner.plan.job import JobPlan, Remedy
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
     from planner.signals.finding import Finding, Reading
@@ -268,13 +268,23 @@ def _limit(evidence: Reading) -> str:
     return _("the rule: {compared} {amount}", compared=compared, amount=amount)
 
 
+def _remedy(job: JobPlan, code: str) -> Remedy | None:
+    return next((remedy for remedy in job.remedies if remedy.code == code), None)
+
+
+def cures(job: JobPlan, finding: Finding) -> list[str]:
+    """Return the actions of a finding, without those that surely gain nothing in this job."""
+    effects = {code: remedy.effect for code in finding.actions if (remedy := _remedy(job, code))}
+    return [c for c in finding.actions if not (e := effects.get(c)) or not e.low == e.high == 1.0]
+
+
 def detail(job: JobPlan, code: str) -> str:
     """Return what an action would set and gain: `: num_workers 7; input x1.2-5`; else nothing.
 
     It would set that on the machine of the recommended option, else on today's.
     A gain is that of the part of the time that the action acts on, not of the whole job.
     """
-    remedy = next((remedy_of for remedy_of in job.remedies if remedy_of.code == code), None)
+    remedy = _remedy(job, code)
     if remedy is None:
         return ""
     option = job.choice
