@@ -40,7 +40,9 @@ _LONG_DAYS = 365.0 * 3
 _NONE = "-"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
-_OPEN = frozenset(("keep.too-little-seen", "keep.unknown", "keep.work", "keep.not-sure"))
+_OPEN = frozenset(
+    ("keep.too-little-seen", "keep.mostly-start-up", "keep.unknown", "keep.work", "keep.not-sure")
+)
 """Codes of reasons to stay that a measurement, a lower price or a longer horizon may remove."""
 
 
