@@ -259,7 +259,8 @@ def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
     frees = compatible(cure for cure in cures[1:] if cure.memory and cure.effort_hours <= _QUICK_H)
     step = (cures[0], *(frees if cures[0].memory else ()))
     hours = sum(cure.effort_hours for cure in step)
-    return _step(tuple(cure.code for cure in step), _way(cures[0]), None, hours, context)
+    way = f"gpucost explain {cures[0].code}" if frees and cures[0].memory else _way(cures[0])
+    return _step(tuple(cure.code for cure in step), way, None, hours, context)
 
 
 def _try_with_end(code: str, context: JobContext, priced: Mapping[str, Saved]) -> Now:
