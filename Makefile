@@ -173,10 +173,13 @@ page-test: $(VENV)/.runtime .venv-page/.ready ## look at the pages of five plans
 	.venv-page/bin/python tests/page_check.py .venv-page/package/axe.min.js build/page $(PAGES:%=build/page/%.html)
 
 test-tools: ## install what the tests need from the system (Debian)
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
-	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
-	@command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null && command -v rsync >/dev/null || \
-	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck cloud-init openssh-server openssh-client rsync; } || \
+	@needed="$$($(PYTHON) -c 'import ensurepip' 2>/dev/null || echo python3-venv)"; \
+	command -v gcc >/dev/null || needed="$$needed gcc libc6-dev"; \
+	wanted="$$(command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null && command -v rsync >/dev/null || \
+	  echo shellcheck cloud-init openssh-server openssh-client rsync)"; \
+	test -z "$$needed$$wanted" || apt-get update -qq; \
+	test -z "$$needed" || apt-get install -y -qq $$needed || exit; \
+	test -z "$$wanted" || apt-get install -y -qq --no-install-recommends $$wanted || \
 	  echo "some tools are missing; their tests skip and say so"
 
 lock: ## choose anew, with hashes, what a rented machine installs to run gpucost (needs uv)

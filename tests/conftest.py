@@ -226,7 +226,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     # A folded capture tells the same, in the same file.
     "measure/test_long_captures.py::test_a_week_fits_with_the_shipped_limits": (),
     "measure/test_long_captures.py::test_twice_the_time_is_no_larger_file": (),
-    # Page and scores are of one evaluation, in the same file; every bar on data: outside/.
+    # Nine of its fourteen sections, and that page and scores are of one evaluation: the same file.
     "outside/test_accuracy_page.py::test_the_page_is_what_the_evaluation_gives": (),
     # The factor that ships is better than its neighbours, in the same file.
     "outside/test_mixture_runs.py::test_models_that_were_left_out_are_told_four_times_better": (),

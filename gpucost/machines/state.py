@@ -1,11 +1,10 @@
 """The journal, the providers and the machines of this computer's state folder."""
 
-import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -116,7 +115,7 @@ def _journal(go_on: Say | None, *, mend: bool) -> Journal:
             raise
         go_on(f"warning: {error.problems[0]}")
         if mend and isinstance(error, DamagedJournalError):
-            with contextlib.suppress(JournalError, OSError):
+            with suppress(JournalError, OSError):
                 damaged = set_aside(folder, datetime.now(UTC))
                 go_on(f"warning: set aside as {damaged}; what exists is read from the providers.")
                 return _checked(folder)
@@ -252,9 +251,9 @@ def _reach(name: str, faults: dict[str, str]) -> None:
     parts = urlsplit(os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address)
     kind = HTTPConnection if parts.scheme == "http" else _answering_https
     try:
-        connection = kind(parts.hostname or "", parts.port, timeout=_REACHED_S)
-        connection.request("HEAD", "/")
-        connection.getresponse().close()
+        with closing(kind(parts.hostname or "", parts.port, timeout=_REACHED_S)) as connection:
+            connection.request("HEAD", "/")
+            connection.getresponse()
     except (OSError, ValueError, HTTPException) as error:
         faults[name] = f"{parts.hostname}: {error}"
     else:
