@@ -358,6 +358,18 @@ def test_a_program_has_its_own_line() -> None:
     assert not ACTIONS["gpu-offload"].line_for(read_signals(a_profile(framework="VASP 6.4")))
 
 
+@pytest.mark.parametrize(("of_scratch", "bought"), [(None, True), (3.0, True), (0.1, False)])
+def test_no_throughput_is_bought_where_a_local_disk_holds_the_data(
+    of_scratch: float | None,
+    bought: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """A volume's throughput is billed by the month; the machine's own NVMe is paid for."""
+    slow = a_profile(STARVED, host={"cpu_util": 0.1, "disk_read_mib_s": 118.0})
+    signals = read_signals(slow, {"data.of_scratch": of_scratch})
+    assert ACTIONS["faster-disk"].applies(signals) == bought
+    assert ACTIONS["local-cache"].applies(signals) == (of_scratch != 3.0)
+
+
 @pytest.mark.parametrize(
     ("place", "gains"), [("decode_audio (ffmpeg)", False), ("read_shard (tar.py:9)", True)]
 )
