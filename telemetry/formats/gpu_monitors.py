@@ -328,7 +328,7 @@ def _rocm_smi_csv(text: str) -> Iterator[dict[str, object]]:
     date = ""
     for line in text.splitlines():
         if clock.is_date_line(line):
-            date = line.strip()
+            date = clock.date_after(date, line)
         elif names := _CSV_HEADER.fullmatch(line.strip()):
             header = csv_cells(names["after"])[1:]
         elif header and (row := _CSV_ROW.fullmatch(line.strip())) is not None:
@@ -370,7 +370,7 @@ def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:
     is_rocm, time = False, None
     for line in bare_lines(builder.text):
         if clock.is_date_line(line):
-            time = line
+            time = clock.date_after(time or "", line)
         elif ROCM_HEAD.match(line):
             is_rocm, header = True, []
         elif MONITOR_HEAD.match(line):

@@ -30,6 +30,12 @@ _EPOCHS = ((6e17, 1e-9), (6e14, 1e-6), (6e11, 1e-3), (6e8, 1.0))
 _STEP_BACK_S = 1800.0
 # The year 9998; calendars end with the next.
 _MOST_SECONDS = 253_370_764_800.0
+# What `date /T`, `time /T` and `echo %DATE% %TIME%` of a batch file print, each part or both.
+_BATCH_LINE = re.compile(
+    r"(?=\S)(?:\w{2,3}\.? )?(?P<day>\d\d?[-/.]\d\d?[-/.]\d{4})?\s*"
+    r"(?P<time>\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: [AP]M)?)?",
+    re.IGNORECASE,
+)
 _DATE_LINE = re.compile(r"^\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d) (?:(UTC|GMT) )?(?:\w+ )?(\d{4})$")
 
 
@@ -172,6 +178,7 @@ def _numeric(cells: pd.Series, *, day_first: bool) -> tuple[pd.Series, str]:
     parts = cells.str.extract(_NUMERIC)
     first, second = (pd.to_numeric(parts[column]).fillna(0) for column in (0, 2))
     day = parts[4].where(parts[4].str.find(":") != 1, "0" + parts[4])
+    day = day.where(day.str.count(":") != 1, day + ":00")
     halves = parts[5].notna().any()
     clocks = day + " " + parts[5].fillna("") if halves else day
     dates = [
@@ -205,8 +212,17 @@ def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def is_date_line(text: str) -> bool:
-    """Return whether a line is what the `date` command prints, also `date +%T`."""
-    return bool(_DATE_LINE.match(text.strip()) or re.fullmatch(r"\d\d:\d\d:\d\d", text.strip()))
+    """Return whether a line is what the `date` command prints, also `date +%T`, or a batch file."""
+    line = text.strip()
+    return bool(_DATE_LINE.match(line) or _BATCH_LINE.fullmatch(line))
+
+
+def date_after(before: str, line: str) -> str:
+    """Return when rows below a date line were read; a time alone is of the day in a line before."""
+    day, now = _BATCH_LINE.fullmatch(before), _BATCH_LINE.fullmatch(line.strip())
+    if day and now and day["day"] and not now["day"]:
+        return f"{day['day']} {now['time']}"
+    return line.strip()
 
 
 def epoch(numbers: NDArray[np.float64]) -> SourceClock:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import zip_longest
 
 import numpy as np
@@ -174,11 +175,11 @@ class Rows:
         self.delimiter, columns, _ = header
         self.raw = line if columns[0] != "1" else None  # of a file without one they are numbered
         self._hints = hints
-        dated = [line.strip() for line in before if clock.is_date_line(line)]
+        dated = [line for line in before if clock.is_date_line(line)]
         undated = sum(bool(line.strip()) for line in before) - len(dated)
         self.dropped = Counter({"line before the header": undated})
         self.lost: set[str] = set()
-        self._block, self._date = 0, dated[-1] if dated else ""
+        self._block, self._date = 0, reduce(clock.date_after, dated, "")
         self.tables: dict[tuple[str, ...], CsvTable] = {}
         self._last = [b"", b""]
         self._open(tuple(columns))
@@ -253,7 +254,7 @@ class Rows:
         elif not line[:1].isdigit() and _SUMMARY.match(line):
             self.dropped["summary of rows"] += 1
         elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
-            self._block, self._date = self._block + 1, line.strip()
+            self._block, self._date = self._block + 1, clock.date_after(self._date, line)
             self._mark()
         elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1

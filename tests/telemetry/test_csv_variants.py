@@ -187,6 +187,25 @@ def test_tables_before_the_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     assert profile.provenance.sources[0].dropped == {"line before the header": 8000}
 
 
+@pytest.mark.parametrize(
+    ("day", "time"), [("Mon 11/30/2026 ", "%I:%M %p"), ("30.11.2026 ", "%H:%M")], ids=["us", "de"]
+)
+def test_a_batch_file_says_day_and_time_in_two_lines(day: str, time: str, tmp_path: Path) -> None:
+    """What `date /T` and `time /T` print before each query is when its rows were read."""
+    begin = datetime(2026, 11, 30, 11, 55, tzinfo=UTC)
+    header = "index, name, utilization.gpu [%]\n"
+    ticks = (
+        f"{day}\n{begin + timedelta(minutes=i):{time}}\n{header}0, A40, {40 + i} %\n1, A40, 9 %\n"
+        for i in range(10)
+    )
+    profile = imported(tmp_path, "".join(ticks))
+    window = profile.window
+    assert window is not None
+    assert (window.start, window.duration_s, window.interval_s) == (begin, 600.0, 60.0)
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.445)
+    assert noted(profile, "20 of 20 rows used, GPUs: 2")
+
+
 def test_date_lines_between_blocks_tell_ticks_and_gpus(tmp_path: Path) -> None:
     """Blocks under lines of `date` are ticks; their rows are the GPUs in order."""
     blocks = "".join(
