@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from planner.capacity.queueing import TracedJob, TraceReading, ordered
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.readers.records import slurm_gpus, slurm_length_s
 
 SLOTS = ("submit", "start", "end", "duration", "gpus", "limit", "job")
@@ -96,10 +97,8 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
         if column not in header:
             problems.append(f"{name}: no column {column!r}; there are {', '.join(header)}.")
         elif slot not in SLOTS or (unit and unit not in _UNIT_S):
-            problems.append(
-                f"--map {column}={target}: a slot is one of {', '.join(SLOTS)}, a unit one of "
-                f"{', '.join(_UNIT_S)}."
-            )
+            choices = {"slots": SLOTS, "units": tuple(_UNIT_S)}
+            problems.append(Message("read.trace-map", column=column, target=target, **choices))
         else:
             columns[slot] = _Column(header.index(column), _UNIT_S.get(unit))
     for index, column in enumerate(header):
@@ -116,10 +115,8 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
         if not enough
     ]
     if missing and not problems:
-        problems.append(
-            f"{name}: no column says {' or '.join(missing)} of a job; its columns are "
-            f"{', '.join(header) or 'none'}. Name them: --map COLUMN={missing[0]}."
-        )
+        shown = {"slots": missing, "columns": list(header) or [Message("read.no-columns")]}
+        problems.append(Message("read.trace-columns", file=name, slot=missing[0], **shown))
     if problems:
         raise InputError(problems)
     return columns

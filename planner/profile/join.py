@@ -34,25 +34,44 @@ def devices_of(profile: Profile) -> frozenset[str]:
     return frozenset(device_of(gpu.uuid) for gpu in profile.gpus if gpu.uuid)
 
 
-def by_shared_gpus(profiles: Sequence[Profile]) -> list[list[int]]:
-    """Return the places of the profiles that share GPUs, directly or through others, by group."""
-    parent = list(range(len(profiles)))
+class Groups:
+    """Disjoint sets of places, each named by its first.
 
-    def first(index: int) -> int:
+    Args:
+        size: the number of places, each a set of its own at first.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._parent = list(range(size))
+
+    def of(self, index: int) -> int:
+        """Return the set that a place is in."""
+        parent = self._parent
         while parent[index] != index:
             parent[index] = parent[parent[index]]
             index = parent[index]
         return index
 
-    owner: dict[str, int] = {}
+    def join(self, index: int, latter: int) -> None:
+        """Put the sets of two places together."""
+        low, high = sorted((self.of(index), self.of(latter)))
+        self._parent[high] = low
+
+    def all(self) -> list[list[int]]:
+        """Return the places of each set, in their order."""
+        members: dict[int, list[int]] = defaultdict(list)
+        for index in range(len(self._parent)):
+            members[self.of(index)].append(index)
+        return list(members.values())
+
+
+def by_shared_gpus(profiles: Sequence[Profile]) -> list[list[int]]:
+    """Return the places of the profiles that share GPUs, directly or through others, by group."""
+    groups, owner = Groups(len(profiles)), dict[str, int]()
     for index, profile in enumerate(profiles):
         for device in devices_of(profile):
-            low, high = sorted((first(owner.setdefault(device, index)), first(index)))
-            parent[high] = low
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index in range(len(profiles)):
-        groups[first(index)].append(index)
-    return list(groups.values())
+            groups.join(owner.setdefault(device, index), index)
+    return groups.all()
 
 
 def join_profiles(profiles: Sequence[Profile]) -> tuple[Profile, ...]:

@@ -73,7 +73,7 @@ _MOST_S = 1e8  # three years: nobody profiles longer
 
 
 @dataclass(slots=True)
-class Spans:
+class _Spans:
     """Stretches of time by begin and length, seconds, in any order."""
 
     begins: "array[float]" = field(default_factory=lambda: array("d"))
@@ -100,10 +100,10 @@ class _DeviceTime:
         compute: the other kernels.
     """
 
-    devices: dict[int, Spans] = field(default_factory=lambda: defaultdict(Spans))
-    exchange: Spans = field(default_factory=Spans)
-    kernels: Spans = field(default_factory=Spans)
-    compute: Spans = field(default_factory=Spans)
+    devices: dict[int, _Spans] = field(default_factory=lambda: defaultdict(_Spans))
+    exchange: _Spans = field(default_factory=_Spans)
+    kernels: _Spans = field(default_factory=_Spans)
+    compute: _Spans = field(default_factory=_Spans)
 
     def add(self, device: int, begin_s: float, length_s: float, kernel: str | None) -> None:
         """Add what ran; `kernel` is its name, None for copies and fills."""
@@ -158,8 +158,8 @@ class _Trace:
 
     device: _DeviceTime = field(default_factory=_DeviceTime)
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
-    loader: Spans = field(default_factory=Spans)
-    optimizer: Spans = field(default_factory=Spans)
+    loader: _Spans = field(default_factory=_Spans)
+    optimizer: _Spans = field(default_factory=_Spans)
     first_s: float = np.inf
     last_s: float = -np.inf
 
@@ -269,7 +269,7 @@ def _steps(trace: _Trace) -> pd.DataFrame | None:
 
 
 def _inside(
-    spans: Spans, begins: NDArray[np.float64], lengths: NDArray[np.float64]
+    spans: _Spans, begins: NDArray[np.float64], lengths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the time of each step in which spans ran; NaN where there are none at all."""
     inside = spans.covered().within(begins, begins + lengths)

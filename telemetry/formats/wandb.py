@@ -16,14 +16,13 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.stored_runs import settings_of
 from telemetry.profiling.merge import per_second
-from telemetry.readers import clock
+from telemetry.readers import clock, records
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording, timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, float_of, protobuf_fields, protobuf_parts
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import MIB, MOST
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -47,7 +46,7 @@ def read_events(builder: RecordingBuilder, _: Hints) -> Recording:
     Raises:
         InputError: no row is JSON, or none holds a reading.
     """
-    rows = documents(builder)
+    rows = records.documents(builder)
     builder.rows_read += len(rows)
     return _events(builder, rows)
 
@@ -85,15 +84,9 @@ def _events(builder: RecordingBuilder, rows: list[dict[str, object]]) -> Recordi
 
 def _numbers(rows: list[dict[str, object]]) -> _Columns:
     """Return each key as a column over all rows, NaN where a row has no number under it."""
-    columns: _Columns = {}
-    for i, row in enumerate(rows):
-        for key, value in row.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                column = columns.get(key)
-                if column is None:
-                    column = columns[key] = np.full(len(rows), np.nan)
-                column[i] = value if abs(value) < MOST else np.nan
-    return columns
+    numbers = [{key: records.number_of(value) for key, value in row.items()} for row in rows]
+    frame = pd.DataFrame(numbers, dtype=float).dropna(axis="columns", how="all")
+    return {str(key): frame[key].where(frame[key].abs() < MOST).to_numpy() for key in frame}
 
 
 def _gpus(
@@ -297,7 +290,7 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
     gpus = []
     for gpu in recording.gpus:
         device = by_index.get(gpu.index or 0, {})
-        total = float_of(device.get("memoryTotal") or device.get("memory_total"))
+        total = records.float_of(device.get("memoryTotal") or device.get("memory_total"))
         named = replace(
             gpu,
             model=gpu.model or device.get("name") or facts.get("gpu"),
@@ -306,7 +299,7 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
             host=gpu.host or (host if isinstance(host, str) else None),
         )
         gpus.append(named)
-    cores = float_of(facts.get("cpu_count_logical") or facts.get("cpu_count"))
+    cores = records.float_of(facts.get("cpu_count_logical") or facts.get("cpu_count"))
     return replace(recording, gpus=tuple(gpus), cpu_cores=cores)
 
 
@@ -388,22 +381,24 @@ def _fragments(builder: RecordingBuilder) -> Iterator[tuple[int, bytes]]:
 
 def _row(record: bytes) -> dict[str, object]:
     """Return the figures of a record by key; empty for records of other kinds."""
-    row: dict[str, object] = dict(map(_item, protobuf_parts(record, _STATS, _STATS_ITEM)))
-    for time in protobuf_parts(record, _STATS, _STATS_TIME):
+    row: dict[str, object] = dict(map(_item, records.protobuf_parts(record, _STATS, _STATS_ITEM)))
+    for time in records.protobuf_parts(record, _STATS, _STATS_TIME):
         row["_timestamp"] = _seconds(time)
-    steps = dict(map(_item, protobuf_parts(record, _HISTORY, _HISTORY_ITEM)))
+    steps = dict(map(_item, records.protobuf_parts(record, _HISTORY, _HISTORY_ITEM)))
     return row | {key: steps[key] for key in _HISTORY_KEYS if key in steps}
 
 
 def _config(record: bytes) -> dict[str, object]:
     """Return what a record says of the run's configuration."""
-    updates = protobuf_parts(record, _CONFIG, _UPDATE)
-    return dict(map(_item, (*updates, *protobuf_parts(record, _RUN, _CONFIG_OF_RUN, _UPDATE))))
+    updates = records.protobuf_parts(record, _CONFIG, _UPDATE)
+    return dict(
+        map(_item, (*updates, *records.protobuf_parts(record, _RUN, _CONFIG_OF_RUN, _UPDATE)))
+    )
 
 
 def _item(data: bytes) -> tuple[str, object]:
     key, value = "", b"null"
-    for field, part in protobuf_fields(data):
+    for field, part in records.protobuf_fields(data):
         if field in {_KEY, _NESTED_KEY} and isinstance(part, bytes) and not key:
             key = part.decode("utf-8", "replace")
         elif field == _VALUE_JSON and isinstance(part, bytes):
@@ -413,5 +408,7 @@ def _item(data: bytes) -> tuple[str, object]:
 
 def _seconds(data: bytes) -> float:
     """Return a protobuf Timestamp as seconds since 1970."""
-    parts = {field: value for field, value in protobuf_fields(data) if isinstance(value, int)}
+    parts = {
+        field: value for field, value in records.protobuf_fields(data) if isinstance(value, int)
+    }
     return parts.get(1, 0) + parts.get(2, 0) / 1e9

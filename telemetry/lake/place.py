@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pricing.errors import InputError, UnreachableError
+from pricing.message import Message
 from telemetry.formats.stored_runs import is_run_table, is_series_table
 from telemetry.readers.payload import MAGIC
 
@@ -143,10 +144,8 @@ def _address(source: str) -> TablePlace:
     engine, _, location = source.partition("://")
     where, _, table = location.partition("#")
     if "@" in where.partition("/")[0]:
-        raise InputError(
-            f"{engine}://...: an address with a user or password ends up in logs. Set {USER} and "
-            f"{PASSWORD}, and give the address without."
-        )
+        names = {"user": USER, "password": PASSWORD}
+        raise InputError(Message("read.address-secret", engine=engine, **names))
     schema, _, name = table.rpartition(".")
     if not where or not name:
         raise InputError(f"{source}: names no table. Give {engine}://PLACE#[SCHEMA.]TABLE.")
@@ -185,10 +184,8 @@ def _connected(source: TablePlace, who: Mapping[str, str | None], spill: str) ->
         backend = getattr(ibis, source.engine)
         connection = backend.connect(**_arguments(source, who, spill))
     except (ImportError, AttributeError):
-        raise InputError(
-            f"{source.name}: Ibis has no {source.engine} here. Install it: "
-            f"pip install 'ibis-framework[{source.engine}]'."
-        ) from None
+        names = {"table": source.name, "engine": source.engine}
+        raise InputError(Message("read.no-engine", **names)) from None
     except Exception as error:
         raise UnreachableError(
             f"{source.name}: {source.engine} does not answer: {_first_line(error)}"

@@ -78,23 +78,19 @@ def _refuse(
     names: Sequence[str], table: str, hints: Hints, present: tuple[bool, bool, bool]
 ) -> None:
     slots, time, job = present
-    shown = ", ".join(names[:12])
+    shown: dict[str, str | list[str]] = {"table": table, "columns": list(names[:12])}
     counted = {*_ROLES, *(name for name, slot in SLOTS.items() if slot.unit in _STEPS)}
     problems = [
-        f"--map {column}={mapping}: a table is counted by its GPUs' readings, and {mapping} is not "
-        f"among those that can be. Leave it out, or export {table} as CSV."
+        Message("read.table-map", column=column, slot=mapping, table=table)
         for column, mapping in hints.map
         if mapping.partition(":")[0] not in counted
     ]
     if not time:
-        problems.append(f"{table}: no column says when ({shown}). Name it: --map COLUMN=timestamp.")
+        problems.append(Message("read.table-time", **shown))
     if not slots:
-        problems.append(
-            f"{table}: no column is a GPU reading that gpucost knows ({shown}). Name one: "
-            "--map COLUMN=util.kernel_time."
-        )
+        problems.append(Message("read.table-slots", **shown))
     if hints.job_label and not job:
-        problems.append(f"{table}: no column {hints.job_label} ({shown}), which --job-label names.")
+        problems.append(Message("read.table-job", label=hints.job_label, **shown))
     if problems:
         raise InputError(problems)
 

@@ -14,6 +14,7 @@ it. What the witness has, the command has got itself.
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -272,15 +273,8 @@ def _exec(command: Sequence[str], environment: Mapping[str, str]) -> None:
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        os.execve(_SHELL, [_SHELL, _path(command[0], environment), *command[1:]], dict(environment))  # noqa: S606 - the same
-
-
-def _path(name: str, environment: Mapping[str, str]) -> str:
-    if "/" in name:
-        return name
-    folders = os.get_exec_path(dict(environment))
-    paths = (os.path.join(folder, name) for folder in folders)  # noqa: PTH118 - between fork and exec
-    return next((path for path in paths if os.access(path, os.X_OK)), name)
+        script = shutil.which(command[0], path=environment.get("PATH", os.defpath)) or command[0]
+        os.execve(_SHELL, [_SHELL, script, *command[1:]], dict(environment))  # noqa: S606 - the same
 
 
 def _refused(name: str, number: int) -> CommandError:

@@ -12,8 +12,10 @@ from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from planner.profile.join import Groups
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
@@ -88,7 +90,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
         InputError: two files contradict each other about one GPU at one time, or a file may be of
             the GPUs of either of two others.
     """
-    groups = _Groups(len(files))
+    groups = Groups(len(files))
     for i, file in enumerate(files):
         if file.bundle is not None:
             first = next(j for j, latter in enumerate(files) if latter.bundle == file.bundle)
@@ -102,33 +104,11 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     return groups.all()
 
 
-class _Groups:
-    """Disjoint sets of places."""
-
-    def __init__(self, size: int) -> None:
-        self._parent = list(range(size))
-
-    def of(self, index: int) -> int:
-        while self._parent[index] != index:
-            index = self._parent[index]
-        return index
-
-    def join(self, index: int, latter: int) -> None:
-        first, second = sorted((self.of(index), self.of(latter)))
-        self._parent[second] = first
-
-    def all(self) -> list[list[int]]:
-        members: dict[int, list[int]] = defaultdict(list)
-        for index in range(len(self._parent)):
-            members[self.of(index)].append(index)
-        return list(members.values())
-
-
 def _is_named(gpu: GpuIdentity) -> bool:
     return gpu.uuid is not None or (host_name(gpu) is not None and gpu.index is not None)
 
 
-def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
+def _by_name(files: Sequence[FileReadings], groups: Groups) -> None:
     """Put together files that name one device; a replaced one has its place, not its uuid."""
     by_uuid: dict[str, int] = {}
     by_place: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
@@ -145,7 +125,7 @@ def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
             groups.join(latter, i)
 
 
-def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
+def _contradictions(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]:
     """Yield a sentence for two files that say different things of one named GPU at one time."""
     for members in groups.all():
         by_device: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -196,7 +176,7 @@ def _of_gpu(
     return t_s[own], values[own]
 
 
-def _across_marks(files: Sequence[FileReadings], groups: _Groups) -> None:
+def _across_marks(files: Sequence[FileReadings], groups: Groups) -> None:
     """Put together files of which one names its devices by place and one by uuid alone.
 
     Such names tell nothing of each other: a tracker writes the host, nvidia-smi the uuid. They are
@@ -222,7 +202,7 @@ def _across_marks(files: Sequence[FileReadings], groups: _Groups) -> None:
             groups.join(places, uuids)
 
 
-def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
+def _by_readings(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]:
     """Put files that do not name their devices with those whose readings go with theirs."""
 
     def begin(place: int) -> float:
@@ -253,7 +233,7 @@ def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str
 
 
 def _are_different(
-    files: Sequence[FileReadings], groups: _Groups, candidates: Sequence[int]
+    files: Sequence[FileReadings], groups: Groups, candidates: Sequence[int]
 ) -> bool:
     """Return whether two of the groups are of different GPUs: named, or contradicting."""
     members = [[f for i, f in enumerate(files) if groups.of(i) == group] for group in candidates]
@@ -376,7 +356,7 @@ def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> d
     }
 
 
-def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
+def _without_gpus(files: Sequence[FileReadings], groups: Groups) -> None:
     """Put what read no GPU with the only GPUs of its folder, else with the only ones of its time.
 
     Two such files of one time, in folders without GPUs, may each be of the GPUs: neither is.
@@ -406,8 +386,6 @@ def _at_one_time(former: FileReadings, latter: FileReadings) -> bool:
     dated = former.absolute and latter.absolute and former.rows.span_s and latter.rows.span_s
     return not dated or _both_s(former, latter)[0] <= _both_s(former, latter)[1]
 
-
-_Minutes = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _QUARTER_MIN, _MOST_QUARTERS = 15, 56  # zones are up to 14 hours from UTC
 _FEWEST_MIN = 20
@@ -445,23 +423,19 @@ def _ahead_s(local: FileReadings, dated: FileReadings) -> float | None:
     return best * _QUARTER_MIN * 60.0 if clear else None
 
 
-def _minutes(file: FileReadings, slot: str) -> _Minutes:
+def _minutes(file: FileReadings, slot: str) -> pd.Series:
     """Return the mean reading of all GPUs in each minute."""
     _, t_s, values = file.rows.readings(slot)
     finite = np.isfinite(values) & np.isfinite(t_s)
-    at, index, counts = np.unique(
-        (t_s[finite] // 60).astype(np.int64), return_inverse=True, return_counts=True
-    )
-    return at, np.bincount(index, values[finite], len(at)) / counts
+    return pd.Series(values[finite]).groupby((t_s[finite] // 60).astype(np.int64)).mean()
 
 
-def _agreement(slot: str, local: _Minutes, dated: _Minutes, ahead_min: int) -> float:
+def _agreement(slot: str, local: pd.Series, dated: pd.Series, ahead_min: int) -> float:
     """Return how well readings go together, at most 1, if one clock is so far ahead."""
-    shared, at, dated_at = np.intersect1d(local[0] - ahead_min, dated[0], return_indices=True)
-    first, second = local[1][at], dated[1][dated_at]
-    if len(shared) < max(_FEWEST_MIN, min(len(local[0]), len(dated[0])) / 2):
+    first, second = local.set_axis(local.index - ahead_min).align(dated, join="inner")
+    if len(first) < max(_FEWEST_MIN, min(len(local), len(dated)) / 2):
         return -1.0
-    if not (np.ptp(first) and np.ptp(second)):
+    if first.min() == first.max() or second.min() == second.max():
         return -1.0
     same = has_same_mean(slot, float(first.mean()), float(second.mean()))
     return float(np.corrcoef(first, second)[0, 1]) if same else -1.0

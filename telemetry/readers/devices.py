@@ -213,34 +213,21 @@ def table_recording(
 
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
     """Return what the first rows of each device say of it."""
-    devices, names = clock.distinct(keys)
-    named = np.flatnonzero(devices >= 0)
-    first_devices, first_rows = np.unique(devices[named], return_index=True)
-    firsts: dict[str, dict[object, object]] = {}
-    for name in (name for name in (*_IDENTITY, _MEMORY) if name in sheet):
-        which, rows, column = first_devices, named[first_rows], sheet[name].array
-        if pd.isna(column.take(rows)).any():  # what the first row of one does not say
-            named_rows = named[~pd.isna(column.take(named))]
-            which, rows = np.unique(devices[named_rows], return_index=True)
-            rows = named_rows[rows]
-        firsts[name] = dict(zip(names.array[which], column.take(rows).tolist(), strict=True))
-
-    def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
-        return firsts.get(name, {}).get(key)
-
+    names = [name for name in (*_IDENTITY, _MEMORY) if name in sheet]
+    devices = keys.set_axis(sheet.index).rename(None)  # else pandas leaves out a column of its name
+    first = sheet[names].groupby(devices, observed=True).first().astype(object)
+    first = first.where(first.notna(), None).sort_index()
     gpus = []
-    for key in sorted(keys.unique()):
-        index, total = first("index", key), first(_MEMORY, key)
-        is_device = first("partition", key) is None
+    for key, *cells in first.itertuples(name=None):
+        who = dict(zip(names, cells, strict=True))
+        index, total = who.pop("index", None), who.pop(_MEMORY, None)
+        is_sized = who.get("partition") is None and total and total > 0
         gpus.append(
             GpuIdentity(
                 key=key,
                 index=None if index is None else int(index),
-                uuid=first("uuid", key),
-                model=first("model", key),
-                memory_gib=float(total) if is_device and total and total > 0 else None,
-                partition=first("partition", key),
-                host=first("host", key),
+                memory_gib=float(total) if is_sized else None,
+                **who,
             )
         )
     return tuple(gpus)
