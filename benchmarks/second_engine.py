@@ -15,10 +15,11 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from planner.profile.codec import dump
 from telemetry.lake.place import PASSWORD, USER, place_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from page_text import MADE, prose, table
 
-from planner.profile.codec import rules
+from planner.json_schema import meanings
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Host
 from telemetry.formats import sniff
@@ -101,7 +101,12 @@ def _map_row(name: str) -> tuple[str, str, str]:
 def _meaning_of_slot(name: str) -> str:
     if name in SLOTS:
         return SLOTS[name].meaning
-    return rules(Host)[name.removeprefix("host.")].doc.removesuffix(", GiB").removesuffix(", MiB/s")
+    return (
+        meanings(Host)[name.removeprefix("host.")]
+        .rstrip(".")
+        .removesuffix(", GiB")
+        .removesuffix(", MiB/s")
+    )
 
 
 def _listed_columns(format_name: str) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from gpucost.arguments.settings import long_options
 from gpucost.cli import COMMANDS, load_command
 from gpucost.schemas.documents import DOCUMENTS
 from planner.choice.requirements import BOOT_DISK_GIB
-from planner.profile.codec import record_class, rules
-from planner.profile.fields import FieldRule
+from planner.json_schema import Schema
+from planner.profile.codec import schema as profile_schema
 from planner.profile.kinds import SLOTS
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Statistics
 from pricing.billing.provider_rules import rules_of as billing_rules
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog, load_catalog
@@ -256,9 +255,9 @@ def _profile() -> Iterator[str]:
         "of profiles."
     )
     yield from ("", '`schema` is `"gpucost.profile/v1"`.')
-    yield from _record("", Profile)
+    yield from _record("", profile_schema())
     yield from ("", "## Statistics", "")
-    names = ", ".join(f"`{field.name}`" for field in fields(Statistics))
+    names = ", ".join(f"`{name}`" for name in Statistics.__struct_fields__)
     yield from prose(
         f"Any subset of {names}, weighted by time over the active window. A single number "
         "stands for the mean."
@@ -287,7 +286,7 @@ def _schemas() -> Iterator[str]:
         "is another version's, is left alone and noted."
     )
     yield ""
-    forms = {"one": "an object", "list": "an array", "line": "an object a line"}
+    forms = {"one": "an object", "cut": "an object", "list": "an array", "line": "an object a line"}
     yield from table(
         ("document", "is", "written by"),
         [
@@ -301,36 +300,53 @@ def _schemas() -> Iterator[str]:
     )
 
 
-def _record(path: str, cls: type) -> Iterator[str]:
-    declared = rules(cls)
+def _record(path: str, record: Schema) -> Iterator[str]:
+    fields = {name: field for name, field in record["properties"].items() if name != "schema"}
     yield from ("", f"## {path}" if path else "## The whole", "")
     yield from table(
         ("field", "type", "meaning"),
-        [(f"`{name}`", _type(rule), _meaning(rule)) for name, rule in declared.items()],
+        [(f"`{name}`", _type(field), _meaning(field)) for name, field in fields.items()],
     )
-    for name, rule in declared.items():
-        inner = f"{path}.{name}".lstrip(".") + ("[]" if rule.kind == "records" else "")
-        if rule.kind in ("record", "records") and record_class(rule) is not Statistics:
-            yield from _record(inner, record_class(rule))
+    for name, field in fields.items():
+        if _type(field) in ("object", "list"):
+            inner = f"{path}.{name}".lstrip(".") + ("[]" if "items" in field else "")
+            yield from _record(inner, _shared(field))
 
 
-def _type(rule: FieldRule) -> str:
-    if rule.kind == "record":
-        return "statistics" if record_class(rule) is Statistics else "object"
-    named = {"records": "list", "statistics": "slot -> statistics", "time": "ISO 8601 time"}
-    return named.get(rule.kind, rule.kind)
+def _shared(field: Schema) -> Schema:
+    """Return the schema that a field, or each of its items, refers to; its own where to none."""
+    part = field.get("items", field)
+    reference = part.get("anyOf", [part])[0].get("$ref", "")
+    return profile_schema()["$defs"].get(reference.rpartition("/")[2], part)
 
 
-def _meaning(rule: FieldRule) -> str:
-    words = [rule.doc]
-    if rule.choices:
-        words.append("one of " + ", ".join(f"`{choice}`" for choice in rule.choices))
-    if (rule.low, rule.high) == (0.0, 1.0):
+def _type(field: Schema) -> str:
+    kind, shared = field.get("type", ["any"])[0], _shared(field)
+    if kind == "array":
+        items = shared.get("type")
+        return {"string": "texts", "number": "numbers"}.get(items, "list")
+    if "enum" in shared:
+        return "text"
+    if kind == "object":
+        return "slot -> statistics"
+    if kind == "any" and shared is not field:
+        return "statistics" if "anyOf" in shared else "object"
+    named = {"string": "text", "boolean": "flag"}
+    return "ISO 8601 time" if "format" in field else named.get(kind, kind)
+
+
+def _meaning(field: Schema) -> str:
+    words = [field["description"]]
+    if choices := [choice for choice in _shared(field).get("enum", ()) if choice is not None]:
+        words.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
+    limits = _shared(field).get("anyOf", [None, field.get("items", field)])[1]
+    low, above = limits.get("minimum"), limits.get("exclusiveMinimum")
+    if (low, limits.get("maximum")) == (0, 1):
         words.append("0 to 1")
-    elif rule.low and rule.low > 0:
-        words.append(f"at least {rule.low:g}")
-    elif rule.above is not None:
-        words.append(f"more than {rule.above:g}")
+    elif low and low > 0:
+        words.append(f"at least {low:g}")
+    elif above is not None:
+        words.append(f"more than {above:g}")
     return "; ".join(words)
 
 

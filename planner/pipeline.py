@@ -3,7 +3,7 @@
 import pickle
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import date
@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 
 from msgspec import UNSET
 
-from planner.actions import ACTIONS, Action, action
-from planner.actions.settings import MachineSettings
+from planner.actions import ACTIONS, action
+from planner.actions.settings import Settings
 from planner.choice.baseline import as_copies, find_baseline, find_today, with_machine
 from planner.choice.context import JobContext
 from planner.choice.offers import Market
@@ -47,7 +47,8 @@ from planner.plan.cluster import cluster_of, plan_cluster
 from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
 from planner.plan.ending import end_idle
-from planner.plan.making import packed_text, to_plan
+from planner.plan.job import Remedy
+from planner.plan.making import packed_text, remedy_documents, to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.plan import CatalogSummary, Plan
 from planner.prediction.predict import split_time
@@ -335,9 +336,9 @@ def plan_job(
     context = assess(profile, market.catalog, market.asked, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
-    machine, baseline = how_it_runs_today(context), context.baseline
+    (machine, settings), baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
-    remedies, priced = _remedies(context, machine)
+    remedies, priced = _remedies(context, settings)
     now = cure_now(context, priced, ranking.best, ranking.options)
     best = None if keeps_target_for_less(now, ranking.best, baseline) else ranking.best
     recommended = best.id if best else STAY
@@ -368,13 +369,14 @@ def plan_job(
 
 
 def _remedies(
-    context: JobContext, machine: MachineSettings
-) -> tuple[tuple[Action, ...], dict[str, Saved]]:
+    context: JobContext, settings: Mapping[str, Settings]
+) -> tuple[tuple[Remedy, ...], dict[str, Saved]]:
     """Return the actions on the job itself that apply today, and what each saves alone there."""
-    remedies = tuple(action(code, context.signals) for code in machine.values)
+    remedies = [action(code, context.signals) for code in settings]
     called = {code for finding in context.findings for code in finding.actions}
     idle = (ACTIONS[code] for code in called if code == "idle-shutdown")
-    return remedies, price_cures(context, (*remedies, *idle))
+    priced = price_cures(context, (*remedies, *idle))
+    return remedy_documents(remedies, settings, priced), priced
 
 
 def assess(  # noqa: PLR0913 - what a job is planned from

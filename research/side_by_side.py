@@ -6,7 +6,7 @@ calibrated without both jobs of the pair that it is asked about. They need no ot
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from statistics import fmean
 from textwrap import fill
 
 import numpy as np
+from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as

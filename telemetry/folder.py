@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
 from pricing.message import Message
@@ -322,8 +324,8 @@ def named_apart(jobs: Sequence[FileProfile]) -> tuple[Profile, ...]:
         name = job.profile.job.name
         below = job.path.parent.relative_to(job.source).parts if job.source else ()
         if len(folders[job.source, name]) > 1 and below:
-            renamed = replace(job.profile.job, name="-".join((name, *below)))
-            named.append(replace(job.profile, job=renamed))
+            renamed = structs.replace(job.profile.job, name="-".join((name, *below)))
+            named.append(structs.replace(job.profile, job=renamed))
         else:
             named.append(job.profile)
     return tuple(named)

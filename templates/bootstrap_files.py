@@ -82,7 +82,7 @@ class MachineBootstrap:
     gpu_vendor: str
     gpu_count: int
     environment: Mapping[str, str]
-    launcher: Mapping[str, int | str]
+    launcher: Mapping[str, int | float | str]
     sharing: str | None
     jobs: tuple[str, ...]
     scratch: bool

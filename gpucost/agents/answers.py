@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 from gpucost.agents.budget import AgentPreview
 from gpucost.schemas.documents import one_of
-from gpucost.schemas.small_documents import DiagnosedJob
 from gpucost.views.runs import RUN_SCHEMA, DeploymentDocument
+from planner.json_schema import Schema
 from planner.models.document import encode
-from planner.models.json_schema import Schema
 from planner.plan.bill import CostRange
 from planner.plan.job import JobPlan
 from planner.plan.plan import SCHEMA, Plan
@@ -180,34 +179,6 @@ class AgentPrices:
     """
 
     offers: tuple[AgentOffer, ...]
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentDiagnosis:
-    """What `diagnose` answers.
-
-    Attributes:
-        jobs: with what they waste.
-        left_out: how many more there are.
-    """
-
-    jobs: tuple[DiagnosedJob, ...]
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRuns:
-    """What `list` answers.
-
-    Attributes:
-        asked: providers that were asked.
-        runs: with their cost so far.
-        left_out: how many more there are.
-    """
-
-    asked: tuple[str, ...]
-    runs: tuple[DeploymentDocument, ...]
     left_out: int
 
 

@@ -181,7 +181,7 @@ def iam_policy(
         print_json(allowed)
 
 
-_FORMS = {"one": "an object", "list": "an array", "line": "an object a line"}
+_FORMS = {"one": "an object", "cut": "an object", "list": "an array", "line": "an object a line"}
 
 
 @click.command(name="schema", epilog="Example: gpucost schema plan")

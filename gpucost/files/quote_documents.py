@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType, structs
 from gpucost.arguments.settings import OWN_HARDWARE, load_section
 from gpucost.files.plan_file import load_plan
 from planner.models.estimate import whole
-from planner.plan.bill import CostLine, RentedOffer, rented_offer
+from planner.plan.bill import CostLine, RentedOffer, cost_lines, rented_offer
 from planner.plan.read import find_option
 from pricing.alternatives import (
     CLOUD,
@@ -29,7 +29,7 @@ from pricing.alternatives import (
     sensitivity,
 )
 from pricing.billing.provider_rules import rules_of
-from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote, quote_over
+from pricing.billing.quote import SCHEMA, Quote, Usage, quote, quote_over
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
 from pricing.errors import InputError
@@ -286,20 +286,9 @@ def document_of(bill: Quote) -> PrintedQuote:
         count=bill.usage.count,
         duration_s=whole(bill.usage.duration_s),
         billed_s=bill.billed_s,
-        lines=tuple(_line(line) for line in bill.lines),
+        lines=tuple(structs.replace(line, parts=UNSET) for line in cost_lines(bill.lines)),
         warnings=bill.warnings,
         at_least=True if bill.at_least else UNSET,
-    )
-
-
-def _line(line: QuoteLine) -> CostLine:
-    return CostLine(
-        what=line.what,
-        usd=without_zeros(line.usd),
-        how=line.how,
-        rule=line.rule,
-        source=line.source,
-        as_of=line.as_of,
     )
 
 

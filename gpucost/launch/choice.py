@@ -56,7 +56,7 @@ class LaunchChoice:
     region: str = ""
     count: int = 1
     plan: str = "none"
-    machines: tuple[MachineSettings, ...] = (MachineSettings(),)
+    machines: tuple[MachineSettings, ...] = (plain_settings(1, 1, None),)
     sharing: str | None = None
     jobs: tuple[str, ...] = ()
     slices: tuple[str, ...] = ()

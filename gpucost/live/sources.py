@@ -9,6 +9,8 @@ from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 
+from msgspec import structs
+
 from gpucost import api
 from gpucost.arguments.parameters import DEFAULT_PROFILE
 from gpucost.files.writing import read_file
@@ -227,14 +229,14 @@ def measured_profile(  # noqa: PLR0913 - what is said of the copy beside its fig
     profile = _scraped(sources[0], window, pages) if pages else api.read_telemetry(list(sources))
     hardware, job = profile.hardware, profile.job
     if gpu is not None:
-        hardware = replace(hardware, gpu=matching(gpu)[0].name, gpu_count=tp)
+        hardware = structs.replace(hardware, gpu=matching(gpu)[0].name, gpu_count=tp)
     elif hardware.gpu is None:
         raise InputError("say which GPU the copy runs on: --gpu H100-SXM-80GB.")
     if model:
-        job = replace(job, serving=replace(job.serving or Serving(), model=model))
+        job = structs.replace(job, serving=structs.replace(job.serving or Serving(), model=model))
     if params:
-        job = replace(job, parameters=params)
-    return replace(profile, job=job, hardware=hardware)
+        job = structs.replace(job, parameters=params)
+    return structs.replace(profile, job=job, hardware=hardware)
 
 
 def _page(source: str) -> str | None:

@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 from gpucost.loop.loop_steps import HERE
+from planner.actions.settings import Settings
 from planner.documents.application import IN_PROCESS, Application, application
 from planner.documents.launcher import Surroundings
 from planner.documents.recipe import AskedRecipe, make_recipe, read_recipe
 from planner.models.document import encode
 from planner.plan.job import JobPlan
-from planner.plan.option import Settings
 from planner.plan.read import FoundOption
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError

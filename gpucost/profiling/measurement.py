@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,6 +282,8 @@ def _hand_over(applied: Application, folder: Path) -> None:
     Raises:
         GpucostError: nothing can be written, so nothing would be applied.
     """
+    from msgspec.structs import asdict  # noqa: PLC0415 - lazy
+
     events: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
     events += [{"event": "change", **asdict(change)} for change in applied.changes]
     _write_words(folder / RUN_EVENTS, *({"t_s": time.time(), **event} for event in events))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gpucost.profiling.sampling import Outcome, Task
 from pricing.errors import GpucostError, InputError

@@ -13,12 +13,13 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gpucost.files.writing import write_file
 from gpucost.profiling.profile_target import OutputName, free_for_run

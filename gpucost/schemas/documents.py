@@ -2,7 +2,6 @@
 
 import csv
 import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from importlib import import_module
@@ -12,11 +11,10 @@ from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
-from planner.models.json_schema import Schema, json_schema
+from planner.json_schema import Schema, json_schema, meanings
 from pricing.tables import from_row
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<said>.*)$")
 _UNITS = (  # how names end, the longer ones first
     ("usd_per_gpu_hour", "USD/h"),
     ("usd_per_hour", "USD/h"),
@@ -78,14 +76,14 @@ def _published(*kinds: type) -> tuple[list[Schema], dict[str, Schema]]:
 
 def _publish(cls: type, schema: Schema) -> None:
     """Say what each field means, and that this version writes all of them and no other."""
-    meanings, kinds = _meanings(cls), get_type_hints(cls)
+    texts, kinds = meanings(cls), get_type_hints(cls)
     names = _names(cls)
     properties = {name: schema["properties"][name] for name in names}
     schema["properties"] = properties
     for name, keywords in properties.items():
         keywords.pop("default", None)
         description = " ".join(
-            filter(None, (meanings.get(names[name], ""), _unit(names[name], meanings)))
+            filter(None, (texts.get(names[name], ""), _unit(names[name], texts)))
         )
         properties[name] = {**({"description": description} if description else {}), **keywords}
     schema["description"] = " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
@@ -114,23 +112,6 @@ def _classes(kinds: Sequence[Any], visited: set[Any]) -> Iterator[type]:
             yield from _classes(get_args(kind), visited)
 
 
-def _meanings(cls: type) -> dict[str, str]:
-    """Return what the docstring of a class, or of one that it is made of, says of each field."""
-    meanings: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        named: tuple[str, ...] = ()
-        for line in inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].split("\n"):
-            entry = _ENTRY.match(line)
-            if entry:
-                named = tuple(entry["names"].split(", "))
-                meanings |= dict.fromkeys(named, entry["said"])
-            elif line.startswith(" " * 8):
-                meanings |= {name: f"{meanings[name]} {line.strip()}" for name in named}
-            elif line:
-                break
-    return meanings
-
-
 def _unit(name: str, meanings: Mapping[str, str]) -> str:
     """Return the unit that the name of a field ends with; empty where its meaning has one."""
     if "[" in meanings.get(name, ""):
@@ -138,7 +119,7 @@ def _unit(name: str, meanings: Mapping[str, str]) -> str:
     return next((f"[{unit}]" for end, unit in _UNITS if name.endswith(end)), "")
 
 
-Form = Literal["one", "list", "line"]
+Form = Literal["one", "list", "line", "cut"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +130,8 @@ class WrittenDocument:
         name: as in its `schema`, and in docs/reference/schemas.
         written: what writes it.
         source: the class whose fields it has, `module:Class`; imported where it is asked for.
-        form: an object, an array of objects, or an object a line.
+        form: an object, an array of objects, an object a line, or an object without `schema` and
+            with as much of its list as an agent is told.
         tagged: whether `schema` stands before the fields, without being one of them.
     """
 
@@ -167,7 +149,15 @@ class WrittenDocument:
         if not isinstance(source, type):  # a profile is read, too: its own declared fields say how
             own: Schema = source()
             return own
-        return schema_of(self.name, source, many=self.form == "list", tagged=self.tagged)
+        schema = schema_of(self.name, source, many=self.form == "list", tagged=self.tagged)
+        return _cut(schema) if self.form == "cut" else schema
+
+
+def _cut(schema: Schema) -> Schema:
+    """Return the schema of a document of which only so much is told, and how much is left out."""
+    properties = {name: part for name, part in schema["properties"].items() if name != "schema"}
+    properties["left_out"] = {"description": "how many more there are.", "type": "integer"}
+    return {**schema, "properties": properties, "required": list(properties)}
 
 
 _TABLE = (files("gpucost.schemas") / "documents.csv").read_text(encoding="utf-8").splitlines()

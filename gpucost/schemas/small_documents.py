@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gpucost.schemas.documents import one_of
+from planner.json_schema import Schema
 from planner.models.document import Number
-from planner.models.json_schema import Schema
 from planner.plan.bill import CostRange
 from planner.plan.job import Remedy
 from planner.signals.finding import Finding
@@ -39,7 +39,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         jobs: in the order of their names.
     """
 
-    schema: str
+    schema: str = "gpucost.diagnosis/v1"
     jobs: tuple[DiagnosedJob, ...]
 
 

@@ -125,7 +125,7 @@ class DeploymentListDocument(msgspec.Struct, frozen=True, kw_only=True):
         runs: with their cost so far.
     """
 
-    schema: str
+    schema: str = LIST_SCHEMA
     asked: tuple[str, ...]
     runs: tuple[DeploymentDocument, ...]
 
@@ -233,9 +233,7 @@ def show_list(
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
         documents = tuple(run_document(run, now, presence) for run, _ in bills)
-        print_json(
-            DeploymentListDocument(schema=LIST_SCHEMA, asked=tuple(providers), runs=documents)
-        )
+        print_json(DeploymentListDocument(asked=tuple(providers), runs=documents))
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, presence) for run, bill in shown)

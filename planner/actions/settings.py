@@ -7,20 +7,24 @@ out none of their own.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from planner.actions import ACTIONS
 from planner.actions.effects import batch_growth, loader_workers, number
+from planner.models.document import Number, need
+from planner.models.estimate import digits
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts, Survival, survival
 from planner.profile.model import Profile
 from planner.signals.condition import Signals
 from planner.signals.signals import capability
-from planner.signals.thresholds import TRAINS
 from pricing.hardware import Gpu
 from pricing.money import HOURS_PER_MONTH
 
-Settings = dict[str, float | str]
+SettingValue = int | float | str
+Settings = Mapping[str, SettingValue]
 """Name of a setting -> value, such as `num_workers` -> 7."""
 
 _PREFETCH = 4  # twice PyTorch's default of 2
@@ -156,8 +160,13 @@ def settings_of(code: str, signals: Signals, run: PlannedRun) -> Settings:
     return _LAWS[code](signals, run) if code in _LAWS else dict(ACTIONS[code].settings)
 
 
-def _values(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
-    """Return what each action on the job that applies there would set."""
+def settings_by_action(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
+    """Return what each action on the job that applies there would set, by code.
+
+    Args:
+        signals: as they are where the job runs (`on_machine`).
+        run: the job there.
+    """
     return {
         code: settings_of(code, signals, run)
         for code, action in ACTIONS.items()
@@ -185,54 +194,55 @@ VARIABLES = frozenset(
 """Every variable that is ever set; a plan that names another one is not of our making."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSettings:
-    """What is set on each machine of an option, so that it runs as the plan says.
+class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is set on each machine, so that the job runs there as the plan says.
 
     Attributes:
-        values: by code of each action that applies there, what it would set.
-        environment: variables of its own actions and of its processes.
-        nproc_per_node: processes of the job on each machine.
-        nodes: machines of one copy of the job.
-        nnodes: torchrun's --nnodes: MIN:MAX where the job can lose a machine.
-        max_restarts: torchrun's --max-restarts; None where torchrun starts nothing.
-        numa: whether each process is bound to the CPUs beside its GPU.
+        environment: variables.
+        launcher: what starts the processes is told: `nproc_per_node`, and where they apply
+            `nnodes`, `numa` and `max_restarts`.
         checkpoint_every_s: work between checkpoints; None where nothing is trained.
     """
 
-    values: Mapping[str, Settings] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    nproc_per_node: int = 1
-    nodes: int = 1
-    nnodes: str = "1"
-    max_restarts: int | None = None
-    numa: bool = False
-    checkpoint_every_s: float | None = None
+    environment: Mapping[str, str]
+    launcher: Settings
+    checkpoint_every_s: Number | None = None
+
+    def __post_init__(self) -> None:
+        need("nproc_per_node" in self.launcher, "launcher.nproc_per_node is missing")
 
     @property
-    def launcher(self) -> dict[str, int | str]:
-        """What the launcher of the processes is told."""
-        launcher_values: dict[str, int | str] = {"nproc_per_node": self.nproc_per_node}
-        if self.nodes > 1:
-            launcher_values["nnodes"] = self.nnodes
-        if self.numa:
-            launcher_values["numa"] = "auto"
-        if self.max_restarts is not None:
-            launcher_values["max_restarts"] = self.max_restarts
-        return launcher_values
+    def processes(self) -> int:
+        """Processes of the job on each machine."""
+        return int(self.launcher["nproc_per_node"])
 
-    def also(self, codes: Iterable[str]) -> "MachineSettings":
-        """Return the settings with more actions; one that does not apply here sets nothing."""
-        added = tuple(code for code in codes if code in self.values)
+    @property
+    def nnodes(self) -> str:
+        """Torchrun's --nnodes: MIN:MAX where the job can lose a machine."""
+        return str(self.launcher.get("nnodes", "1"))
+
+    @property
+    def nodes(self) -> int:
+        """Machines of one copy of the job."""
+        return int(self.nnodes.rpartition(":")[2])
+
+    def also(self, codes: Iterable[str], values: Mapping[str, Settings]) -> "MachineSettings":
+        """Return the settings with more actions.
+
+        Args:
+            codes: of the actions; one that does not apply here sets nothing.
+            values: what each action that applies here sets, by code.
+        """
+        added = [code for code in codes if code in values]
         if not added:
             return self
-        return replace(
+        restarts = self.launcher.get("max_restarts", _restarts(added, values))
+        return msgspec.structs.replace(
             self,
-            environment=_sorted({**self.environment, **variables(added, self.values)}),
-            numa=self.numa or _NUMA in added,
-            max_restarts=_restarts(added, self.values)
-            if self.max_restarts is None
-            else self.max_restarts,
+            environment=_sorted({**self.environment, **variables(added, values)}),
+            launcher=_launcher(
+                self.processes, self.nnodes, "numa" in self.launcher or _NUMA in added, restarts
+            ),
         )
 
     def on_nodes(self, nodes: int) -> "MachineSettings":
@@ -241,52 +251,71 @@ class MachineSettings:
             return self
         node_environment = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
         environment = {**node_environment, **(_SEVERAL_NODES if nodes > 1 else {})}
-        return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
+        restarts = self.launcher.get("max_restarts")
+        return msgspec.structs.replace(
+            self,
+            environment=_sorted(environment),
+            launcher=_launcher(self.processes, str(nodes), "numa" in self.launcher, restarts),
+        )
+
+
+def _launcher(
+    processes: int,
+    nnodes: str = "1",
+    numa: bool = False,  # noqa: FBT001, FBT002 - in the order of the launcher's words
+    max_restarts: SettingValue | None = None,
+) -> Settings:
+    """Return what the launcher of the processes is told."""
+    values = {
+        "nproc_per_node": processes,
+        "nnodes": None if nnodes == "1" else nnodes,
+        "numa": "auto" if numa else None,
+        "max_restarts": max_restarts,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def machine_settings(
-    actions: Iterable[str], signals: Signals, gpu: Gpu, run: PlannedRun, nnodes: str = ""
+    actions: Iterable[str],
+    values: Mapping[str, Settings],
+    run: PlannedRun,
+    *,
+    trains: bool,
+    nnodes: str = "",
 ) -> MachineSettings:
     """Return what to set on the machines of an option.
 
     Args:
         actions: codes of the option.
-        signals: of the profile.
-        gpu: of the option's machines.
+        values: what each action that applies on them sets (`settings_by_action`).
         run: one copy of the job on them.
+        trains: whether it computes gradients.
         nnodes: torchrun's, where it is elastic; empty: as many as there are.
     """
-    values = _values(on_machine(signals, gpu, run), run)
-    trains, processes = _trains(signals), run.processes
-    added = tuple([code for code in actions if code in values])
+    processes = run.processes
+    added = [code for code in actions if code in values]
     together = run.needs.max_restarts if trains and run.gpus > 1 else None
     return MachineSettings(
-        values=values,
         environment=_sorted(
             {**_plain(processes, run.nodes, run.vcpus), **variables(added, values)}
         ),
-        nproc_per_node=processes,
-        nodes=run.nodes,
-        nnodes=nnodes or str(run.nodes),
-        max_restarts=_restarts(added, values) if together is None else together,
-        numa=processes > 1 or _NUMA in added,
-        checkpoint_every_s=run.needs.checkpoint_every_s if trains else None,
+        launcher=_launcher(
+            processes,
+            nnodes or str(run.nodes),
+            processes > 1 or _NUMA in added,
+            _restarts(added, values) if together is None else together,
+        ),
+        checkpoint_every_s=digits(run.needs.checkpoint_every_s) if trains else None,
     )
 
 
-def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
-    """Return the job as it runs today: nothing is set, and what each action would set there."""
+def today_settings(run: PlannedRun, *, trains: bool) -> MachineSettings:
+    """Return the job as it runs today: nothing is set."""
     return MachineSettings(
-        values=_values(signals, run),
-        nproc_per_node=run.processes,
-        nodes=run.nodes,
-        nnodes=str(run.nodes),
-        checkpoint_every_s=run.needs.checkpoint_every_s if _trains(signals) else None,
+        environment={},
+        launcher=_launcher(run.processes, str(run.nodes)),
+        checkpoint_every_s=digits(run.needs.checkpoint_every_s) if trains else None,
     )
-
-
-def _trains(signals: Signals) -> bool:
-    return signals["job.kind"] in TRAINS
 
 
 def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSettings:
@@ -299,10 +328,7 @@ def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSe
     """
     return MachineSettings(
         environment=_sorted(_plain(processes, nodes, vcpus)),
-        nproc_per_node=processes,
-        nodes=nodes,
-        nnodes=str(nodes),
-        numa=processes > 1,
+        launcher=_launcher(processes, str(nodes), processes > 1),
     )
 
 
@@ -334,7 +360,7 @@ def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSetting
     if mode == "mps":
         share = min(100, round(100 * _MPS_OVERCOMMIT / jobs))
         environment[_MPS_SHARE] = str(share)
-    return MachineSettings(environment=_sorted(environment))
+    return MachineSettings(environment=_sorted(environment), launcher=_launcher(1))
 
 
 def threads(processes: int, vcpus: float | None) -> dict[str, str]:

@@ -15,8 +15,8 @@ import msgspec
 
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
-from planner.models.document import Instant
 from planner.plan.plan import Plan
+from planner.profile.fields import Instant
 from pricing.message import Message
 from pricing.money import EXACT, Amount, cents, sum_exactly, without_zeros
 

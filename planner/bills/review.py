@@ -3,11 +3,11 @@
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
 from planner.bills import leftovers as unused
 from planner.bills.bill import APART, MACHINE, Bill, BillLine, gpu_in_words, refuse

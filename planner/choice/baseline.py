@@ -352,9 +352,9 @@ def with_machine(profile: Profile, offer: Offer | None, *, assumed: bool) -> Pro
         return profile
     machines = _machines(profile, offer)
     count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * machines)
-    return replace(
+    return structs.replace(
         profile,
-        hardware=replace(
+        hardware=structs.replace(
             hardware,
             gpu=hardware.gpu or offer.gpu,
             gpu_count=max(1, count),
@@ -388,18 +388,18 @@ def as_copies(profile: Profile, catalog: Catalog, requirements: Requirements) ->
     copies = job.replicas.now if job.replicas else None if job.serving else gpus
     if machines == 1 and job.replicas and job.parallelism and copies == gpus:
         rate = job.requests_per_s and job.requests_per_s * gpus
-        job = replace(job, parallelism=Parallelism.NONE, replicas=None, requests_per_s=rate)
-        return replace(profile, job=job)
+        job = structs.replace(job, parallelism=Parallelism.NONE, replicas=None, requests_per_s=rate)
+        return structs.replace(profile, job=job)
     if machines == 1 or copies != machines or gpus % machines:
         return profile
     if job.replicas is None:
         rate = job.requests_per_s and job.requests_per_s / machines
-        job = replace(job, requests_per_s=rate, replicas=Replicas(now=machines))
+        job = structs.replace(job, requests_per_s=rate, replicas=Replicas(now=machines))
     if work is not None and work.rate_per_s:
-        work = replace(work, rate_per_s=work.rate_per_s / machines)
+        work = structs.replace(work, rate_per_s=work.rate_per_s / machines)
     cores = hardware.cpu_cores and min(hardware.cpu_cores, (offer and offer.vcpus) or math.inf)
-    hardware = replace(hardware, gpu_count=gpus // machines, nodes=1, cpu_cores=cores)
-    copy = replace(profile, job=job, hardware=hardware, work=work)
+    hardware = structs.replace(hardware, gpu_count=gpus // machines, nodes=1, cpu_cores=cores)
+    copy = structs.replace(profile, job=job, hardware=hardware, work=work)
     return profile if any(impossible_figures(copy)) else copy
 
 

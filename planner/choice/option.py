@@ -17,15 +17,18 @@ slow. What it needs to survive failures is worked out in `planner.models.interru
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.actions import ACTIONS
 from planner.actions.settings import (
     MachineSettings,
     PlannedRun,
+    Settings,
     machine_settings,
+    on_machine,
     profiled_run,
+    settings_by_action,
     today_settings,
 )
 from planner.choice.baseline import gpu_memory_gib
@@ -249,30 +252,26 @@ def _sharded(layout: Layout) -> tuple[Parallelism, str]:
 
 def how_it_runs(
     candidate: Candidate, context: JobContext
-) -> tuple[Distribution | None, MachineSettings]:
+) -> tuple[Distribution | None, MachineSettings, Mapping[str, Settings]]:
     """Return how one copy of the job spreads over the machines, and what to set on each.
 
-    Args:
-        candidate: the candidate.
-        context: of the job.
+    The last is what each action that applies there would set, by code.
     """
     run = _run(candidate, context)
     spread = _spread(candidate, context, run)
-    settings = machine_settings(
-        candidate.codes,
-        context.signals,
-        gpus()[candidate.offer.gpu],
-        run,
-        nnodes=spread.nnodes if spread else "",
-    )
-    return spread, settings
+    signals = on_machine(context.signals, gpus()[candidate.offer.gpu], run)
+    values = settings_by_action(signals, run)
+    trains, nnodes = context.profile.job.kind.trains, spread.nnodes if spread else ""
+    machine = machine_settings(candidate.codes, values, run, trains=trains, nnodes=nnodes)
+    return spread, machine, values
 
 
-def how_it_runs_today(context: JobContext) -> MachineSettings:
-    """Return how the job runs today, and what each action would set there."""
+def how_it_runs_today(context: JobContext) -> tuple[MachineSettings, Mapping[str, Settings]]:
+    """Return how the job runs today, and what each action would set there, by code."""
     hours, requirements = context.work.hours.mid, context.asked
     run = profiled_run(context.profile, hours, requirements.checkpoints)
-    return today_settings(context.signals, run)
+    machine = today_settings(run, trains=context.profile.job.kind.trains)
+    return machine, settings_by_action(context.signals, run)
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
@@ -328,6 +327,7 @@ class Option:
         interruptions_known: whether lost work on spot is in hours and bill.
         distribution: how training spreads over several GPUs; None for one GPU and other jobs.
         machine: what to set on each of its machines.
+        settings: what each action that applies there would set, by code.
         scaling: copies by the hour; None where as many run as today, all the time.
     """
 
@@ -351,7 +351,8 @@ class Option:
     why: str
     interruptions_known: bool = False
     distribution: Distribution | None = None
-    machine: MachineSettings = field(default_factory=MachineSettings)
+    machine: MachineSettings
+    settings: Mapping[str, Settings]
     scaling: Scaling | None = None
 
     @property

@@ -410,7 +410,7 @@ def _shortlist(
 def _option(
     id_: str, candidate: Candidate, context: JobContext, weighed: Worth, *, told_most: bool
 ) -> Option:
-    spread, machine = how_it_runs(candidate, context)
+    spread, machine, settings = how_it_runs(candidate, context)
     return Option(
         id=id_,
         offer=candidate.offer,
@@ -435,5 +435,6 @@ def _option(
         interruptions_known=candidate.interruptions is not None,
         distribution=spread,
         machine=machine,
+        settings=settings,
         scaling=candidate.scaling,
     )

@@ -8,10 +8,12 @@ taken to pay for the rest, which is an assumption and is said.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from planner.choice.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly

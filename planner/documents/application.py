@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
+from planner.actions.settings import Settings
 from planner.documents.launcher import THREADS, Surroundings, launch
 from planner.documents.recipe import AskedRecipe
-from planner.plan.option import Settings
 from planner.profile.kinds import APPLIED, LEFT
 from planner.profile.trials import Change
 from pricing.errors import InputError

@@ -2,8 +2,9 @@
 
 import re
 
-from planner.actions.settings import VARIABLES, MachineSettings, Settings, plain_settings
-from planner.plan.option import MachineSetup
+import msgspec
+
+from planner.actions.settings import VARIABLES, MachineSettings, plain_settings
 from planner.plan.read import FoundOption
 from pricing.errors import InputError
 
@@ -11,34 +12,22 @@ _NNODES = re.compile(r"[1-9]\d{0,4}(:[1-9]\d{0,4})?")
 
 
 def read_machine(option: FoundOption) -> MachineSettings:
-    """Return what is set on each machine of an option, and what each action would set there.
+    """Return what is set on each machine of an option.
 
     A plan of a version that did not carry it has it worked out from the option's actions.
 
     Raises:
         InputError: it holds what no plan of ours does.
     """
-    setup = option.machine
-    values = {code: dict(settings) for code, settings in option.settings.items()}
-    if setup is None:
-        return _without(option, values)
-    _check(setup, option.job.name)
-    launcher = setup.launcher
-    nnodes = str(launcher.get("nnodes", "1"))
-    restarts = launcher.get("max_restarts")
-    return MachineSettings(
-        values=values,
-        environment=dict(setup.environment),
-        nproc_per_node=int(launcher["nproc_per_node"]),
-        nodes=int(nnodes.rpartition(":")[2]),
-        nnodes=nnodes,
-        max_restarts=None if restarts is None else int(restarts),
-        numa="numa" in launcher,
-        checkpoint_every_s=setup.checkpoint_every_s,
-    )
+    if option.machine is None:
+        gpus = max(1, round(option.offer.gpu_count)) if option.offer else 1
+        plain = msgspec.structs.replace(plain_settings(gpus, 1, None), environment={})
+        return plain.also(option.actions, option.settings)
+    _check(option.machine, option.job.name)
+    return option.machine
 
 
-def _check(setup: MachineSetup, job: str) -> None:
+def _check(setup: MachineSettings, job: str) -> None:
     """Refuse a document with what we never write: what it says is run on machines."""
     problems = [
         f"{job}: machine.environment names {name!r:.60}, which gpucost never sets; plan again."
@@ -57,11 +46,3 @@ def _check(setup: MachineSetup, job: str) -> None:
         )
     if problems:
         raise InputError(problems)
-
-
-def _without(option: FoundOption, values: dict[str, Settings]) -> MachineSettings:
-    gpus = max(1, round(option.offer.gpu_count)) if option.offer else 1
-    plain = plain_settings(gpus, 1, None)
-    return MachineSettings(
-        values=values, nproc_per_node=plain.nproc_per_node, numa=plain.numa
-    ).also(option.actions)

@@ -14,10 +14,9 @@ import msgspec
 
 from planner.actions import ACTIONS
 from planner.actions.action import compatible
-from planner.actions.settings import VARIABLES
+from planner.actions.settings import VARIABLES, Settings
 from planner.documents.machine import read_machine
 from planner.models.estimate import Interval
-from planner.plan.option import Settings
 from planner.plan.read import FoundOption
 from pricing.errors import InputError
 
@@ -75,7 +74,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     option: str
     actions: tuple[RecipeAction, ...]
     environment: Mapping[str, str]
-    launcher: Mapping[str, int | str]
+    launcher: Settings
     checkpoint_every_s: float | None
     machine: RecipeMachine
 
@@ -108,7 +107,7 @@ def make_recipe(option: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
     ]
     if problems:
         raise InputError(problems)
-    machine = read_machine(option).also(codes)
+    machine = read_machine(option).also(codes, option.settings)
     sharing = option.option.sharing if option.option else None
     return Recipe(
         job=option.job.name,
@@ -180,7 +179,7 @@ class AskedRecipe:
     job: str | None = None
     actions: Mapping[str, Settings] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    launcher: Mapping[str, int | str] = field(default_factory=dict)
+    launcher: Settings = field(default_factory=dict)
 
     def also(self, numeric: Iterable[str]) -> "AskedRecipe":
         """Return the recipe with actions that may change results, each asked for by its code.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from planner.actions import ACTIONS
+from planner.actions.settings import Settings
 from planner.documents.machine import read_machine
 from planner.documents.recipe import SCHEMA, Recipe
 from planner.models.copies import CopiesWindow, windows
@@ -88,7 +89,7 @@ class ToolTask:
     environment: Mapping[str, str]
     recipe: str | None
     command: str
-    launcher: Mapping[str, float | str] | None
+    launcher: Settings | None
     serves: bool
     image: str | None
     ttl_s: int | None
@@ -144,7 +145,7 @@ def make_task(tool: str, option: FoundOption, recipe: Recipe, request: TaskReque
     machine = read_machine(option)
     nodes = max(1, machine.nodes)
     by_type = tool != CLUSTER and row.takes_type(offer)
-    several = machine.nproc_per_node > 1 or nodes > 1
+    several = machine.processes > 1 or nodes > 1
     return ToolTask(
         name=task_name(f"{option.job.name}-{option.id}"),
         option=option.name,

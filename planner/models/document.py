@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from planner.json_schema import as_json
 from pricing.errors import InputError
 from pricing.message import Message
 from pricing.money import Amount, usd
@@ -22,8 +23,6 @@ from pricing.money import Amount, usd
 Kind = TypeVar("Kind")
 Number = int | float
 """A float that keeps how a file writes it: 8 stays 8."""
-Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with its zone; a file has it in UTC, to the second."""
 
 
 def need(holds: bool, problem: str) -> None:  # noqa: FBT001 - a condition is what it is about
@@ -60,7 +59,7 @@ def messages_of(document: msgspec.Struct) -> Messages:
     def collect(part: object) -> object:
         if isinstance(part, Message):
             _collect(part, table)
-        return _as_json(part)
+        return as_json(part)
 
     msgspec.to_builtins(document, builtin_types=(Decimal, datetime), enc_hook=collect)
     return table
@@ -141,17 +140,8 @@ def canonical(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    plain = msgspec.to_builtins(value, builtin_types=(Decimal, datetime), enc_hook=_as_json)
+    plain = msgspec.to_builtins(value, builtin_types=(Decimal, datetime), enc_hook=as_json)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, default=_scalar)
-
-
-def _as_json(value: object) -> object:
-    """Return a message as its sentence, a read-only mapping as a dict: msgspec writes neither."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise NotImplementedError(type(value))
 
 
 def _scalar(value: Decimal | datetime) -> str:

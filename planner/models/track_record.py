@@ -18,8 +18,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from planner.models.document import Instant, Number, convert, encode
+from planner.models.document import Number, convert, encode
 from planner.models.estimate import Estimate, Interval
+from planner.profile.fields import Instant
 from pricing.errors import InputError
 from pricing.message import Message, join
 

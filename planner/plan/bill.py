@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from planner.models.costs import UsdRange
 from planner.models.document import Number, need
 from planner.models.estimate import whole
+from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.money import Amount, without_zeros
 
@@ -221,6 +222,29 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     as_of: str
     parts: tuple[PricedPart, ...] | UnsetType = UNSET
+
+
+def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
+    """Return the lines of a bill."""
+    return tuple(
+        CostLine(
+            what=line.what,
+            usd=without_zeros(line.usd),
+            how=line.how,
+            rule=line.rule,
+            source=line.source,
+            as_of=line.as_of,
+            parts=tuple(
+                PricedPart(
+                    quantity=without_zeros(part.quantity),
+                    unit=part.unit,
+                    unit_usd=without_zeros(part.unit_usd),
+                )
+                for part in line.parts
+            ),
+        )
+        for line in lines
+    )
 
 
 class ClusterBill(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,8 @@ from decimal import Decimal
 from msgspec import structs
 
 from planner.choice.requirements import CLUSTER_PROVIDERS, Cluster, Requirements
-from planner.plan.bill import ClusterBill, CostLine
+from planner.plan.bill import ClusterBill, CostLine, cost_lines
 from planner.plan.draft import JobDraft, PlanDraft, keeping, leaving, roi
-from planner.plan.making import cost_lines
 from planner.plan.recommendation import MovingTerms
 from planner.profile.model import Profile
 from pricing.billing.quote import quote

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 
-from planner.actions import ACTIONS, Action
+from planner.actions import ACTIONS
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import Baseline
 from planner.choice.option import Option
@@ -19,7 +19,7 @@ from planner.models.estimate import digits, digits_of
 from planner.models.power import EnergyUse, PowerCap
 from planner.models.track_record import TrackRecord
 from planner.plan.bill import ClusterBill
-from planner.plan.job import Confidence, Now, Proof
+from planner.plan.job import Confidence, Now, Proof, Remedy
 from planner.plan.plan import CatalogSummary, Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
@@ -71,8 +71,8 @@ class JobDraft:
         proof: what would settle what is open; None where nothing is worth measuring.
         steady: what a term of its machine costs; None where it is used too little for one.
         off_hours: what it costs if it is off when nobody uses it; None where that is not known.
-        machine: how it runs today, and what each action would set there.
-        remedies: the actions on the job itself that apply today, with what they gain there.
+        machine: how it runs today.
+        remedies: the actions on the job itself that apply today, with what they set and gain.
         priced: what each of them saves alone, by its code; without those of unknown gain.
         work_cost: what an amount of work costs today; None where cost or work is unknown.
         energy: of the period today.
@@ -92,8 +92,8 @@ class JobDraft:
     recommended: str
     named: Named
     confidence: Confidence
-    machine: MachineSettings = field(default_factory=MachineSettings)
-    remedies: tuple[Action, ...] = ()
+    machine: MachineSettings | None = None
+    remedies: tuple[Remedy, ...] = ()
     priced: Mapping[str, Saved] = field(default_factory=dict)
     work_cost: WorkCost | None = None
     energy: EnergyUse = field(default_factory=EnergyUse)
@@ -294,7 +294,7 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         options=options,
         rejected=() if job.feasible else job.rejected,
         named=Named(),
-        machine=MachineSettings(),
+        machine=None,
         remedies=(),
         priced={},
         work_cost=None,

@@ -6,11 +6,12 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from planner.actions.settings import Settings
 from planner.models.costs import Saving
 from planner.models.document import Messages, Number, need
 from planner.models.estimate import Interval
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
-from planner.plan.option import STAY, Baseline, Level, Option, Settings
+from planner.plan.option import STAY, Baseline, Level, Option
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved, program_finding
 from pricing.money import Amount

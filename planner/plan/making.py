@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, structs
 
 from planner.actions.action import Action, Range
-from planner.actions.settings import MachineSettings
+from planner.actions.settings import Settings
 from planner.choice.option import Option as ChosenOption
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
@@ -21,20 +21,12 @@ from planner.models.document import encode, messages_in, messages_of, to_text
 from planner.models.estimate import Interval, digits, digits_if_set, digits_of, rounded
 from planner.models.interruption import Distribution
 from planner.models.power import EnergyUse, PowerCap
-from planner.plan.bill import (
-    CostLine,
-    CostRange,
-    OptionCost,
-    PricedPart,
-    TodayCost,
-    offer_on,
-    that_start,
-)
+from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offer_on, that_start
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
 from planner.plan.job import Answer, Ended, JobPlan, Rejected, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
-from planner.plan.option import Baseline, BilledShare, MachineSetup, Option, ReasonAgainst
+from planner.plan.option import Baseline, BilledShare, Option, ReasonAgainst
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
 from planner.plan.use import bill_use, job_use
@@ -65,7 +57,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
         cost_per_work=_per_work(job.work_cost),
         energy=_energy(job.energy),
         power_cap=_power_cap(job.power_cap) if job.power_cap else None,
-        machine=_machine(job.machine),
+        machine=job.machine,
     )
 
 
@@ -78,8 +70,8 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         count=option.count,
         provisionable=option.provisionable,
         actions=option.actions,
-        settings=option.machine.values,
-        machine=_machine(option.machine),
+        settings=option.settings,
+        machine=option.machine,
         sharing=None,
         distribution=_spread(option.distribution) if option.distribution else None,
         speed=rounded(option.speed),
@@ -120,40 +112,9 @@ def _basis(option: ChosenOption, as_of: date) -> str:
     return Message("cost.basis", hours=option.hours.basis, days=age, kind=kind)
 
 
-def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
-    """Return the lines of a bill."""
-    return tuple(
-        CostLine(
-            what=line.what,
-            usd=without_zeros(line.usd),
-            how=line.how,
-            rule=line.rule,
-            source=line.source,
-            as_of=line.as_of,
-            parts=tuple(
-                PricedPart(
-                    quantity=without_zeros(part.quantity),
-                    unit=part.unit,
-                    unit_usd=without_zeros(part.unit_usd),
-                )
-                for part in line.parts
-            ),
-        )
-        for line in lines
-    )
-
-
 def saved(saving: Saving) -> Saving:
     """Return a saving in cents."""
     return Saving(usd=in_cents(saving.usd), fraction=saving.fraction)
-
-
-def _machine(machine: MachineSettings) -> MachineSetup:
-    return MachineSetup(
-        environment=dict(machine.environment),
-        launcher=machine.launcher,
-        checkpoint_every_s=digits_of(machine.checkpoint_every_s),
-    )
 
 
 def _spread(spread: Distribution) -> Distribution:
@@ -208,7 +169,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         kind=job.profile.job.kind,
         baseline=baseline_document(job, as_of),
         findings=job.findings,
-        remedies=remedy_documents(job.remedies, job.machine, job.priced),
+        remedies=job.remedies,
         options=tuple(option_document(option, job, as_of) for option in job.options),
         rejected=tuple(
             Rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
@@ -275,7 +236,7 @@ def _way(option: Option | None, job: JobDraft) -> Way | None:
 
 
 def remedy_documents(
-    remedies: Iterable[Action], machine: MachineSettings, priced: Mapping[str, Saved]
+    remedies: Iterable[Action], settings: Mapping[str, Settings], priced: Mapping[str, Saved]
 ) -> tuple[Remedy, ...]:
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
     return tuple(
@@ -285,7 +246,7 @@ def remedy_documents(
             acts_on=remedy.part,
             effect=_effect(remedy.gain),
             rests_on=remedy.grade,
-            settings=dict(machine.values[remedy.code]),
+            settings=settings[remedy.code],
             effort_hours=remedy.effort_hours,
             saves=priced.get(remedy.code),
         )

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from planner.actions.settings import MachineSettings, Settings
 from planner.choice.baseline import LIMITS
 from planner.models.copies import Scaling
 from planner.models.costs import Benefit, Move, Saving, WorkCost
@@ -19,26 +20,6 @@ STAY = "o0"
 """The id of today's machine, which is not among the options."""
 
 Level = Literal["good", "fair", "low"]
-SettingValue = int | float | str
-Settings = Mapping[str, SettingValue]
-
-
-class MachineSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set on each machine, so that the job runs there as the plan says.
-
-    Attributes:
-        environment: variables.
-        launcher: what starts the processes is told: `nproc_per_node`, and where they apply
-            `nnodes`, `max_restarts` and `numa`.
-        checkpoint_every_s: work between checkpoints; None where nothing is trained.
-    """
-
-    environment: Mapping[str, str]
-    launcher: Settings
-    checkpoint_every_s: Number | None = None
-
-    def __post_init__(self) -> None:
-        need("nproc_per_node" in self.launcher, "launcher.nproc_per_node is missing")
 
 
 class ReasonAgainst(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +77,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     cost_per_work: WorkCost | None = None
     energy: EnergyUse | None = None
     power_cap: PowerCap | None = None
-    machine: MachineSetup | None = None
+    machine: MachineSettings | None = None
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")
@@ -139,7 +120,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     provisionable: bool = False
     actions: tuple[str, ...]
     settings: Mapping[str, Settings] | None = None
-    machine: MachineSetup | None = None
+    machine: MachineSettings | None = None
     sharing: Literal["mig", "mps", "time-slicing"] | None = None
     distribution: Distribution | None = None
     speed: Estimate | None = None

@@ -13,12 +13,13 @@ from mmap import mmap
 
 import msgspec
 
+from planner.actions.settings import MachineSettings, Settings
+from planner.json_schema import find_problems, plain_sentence
 from planner.models.document import canonical, convert, decode
 from planner.models.estimate import Estimate
-from planner.models.json_schema import find_problems, plain_sentence
 from planner.plan.bill import OptionCost, RentedOffer
 from planner.plan.job import JobPlan, Rejected
-from planner.plan.option import STAY, MachineSetup, Option, Settings
+from planner.plan.option import STAY, Option
 from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
 from pricing.listing import listed
@@ -74,7 +75,7 @@ class FoundOption:
         return self.option.actions if self.option else ()
 
     @property
-    def machine(self) -> MachineSetup | None:
+    def machine(self) -> MachineSettings | None:
         """What is set on each machine; None in plans of versions that did not say."""
         return (self.option or self.job.baseline).machine
 

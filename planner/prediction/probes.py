@@ -9,6 +9,8 @@ costs, and so how more GPUs scale.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from planner.models.estimate import Estimate
 from planner.prediction.layout import layout_of
 from planner.prediction.profiled_step import rate_per_s, step_s
@@ -140,14 +142,14 @@ def anchors(profile: Profile, probes: Iterable[Profile]) -> tuple[Anchor, ...]:
 
 def _like(profile: Profile, probe: Profile) -> Profile:
     """Return the probe with what it does not say of the job taken from the profile."""
-    job = replace(
+    job = structs.replace(
         probe.job,
         kind=profile.job.kind,
         precision=probe.job.precision or profile.job.precision,
         parameters=probe.job.parameters or profile.job.parameters,
         parallelism=probe.job.parallelism or profile.job.parallelism,
     )
-    return replace(probe, job=job)
+    return structs.replace(probe, job=job)
 
 
 def _with_overhead(anchor: Anchor, anchors_known: Sequence[Anchor]) -> Anchor:
@@ -168,8 +170,8 @@ def _with_overhead(anchor: Anchor, anchors_known: Sequence[Anchor]) -> Anchor:
     step = anchor.profile.step or Step()
     known_s = step_s(anchor.profile)
     mean_s = known_s or 1.0
-    split = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
-    profile = replace(anchor.profile, step=split)
+    split = structs.replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
+    profile = structs.replace(anchor.profile, step=split)
     return replace(anchor, profile=profile, linear=linear, timed=known_s is not None)
 
 

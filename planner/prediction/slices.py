@@ -25,11 +25,11 @@ on an A100; `planner/models/data/sharing.toml`); the form is our own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly

@@ -3,29 +3,43 @@
 import difflib
 import json
 import math
-import re
-from collections.abc import Collection
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from planner.profile.fields import FieldRule
-from planner.profile.kinds import SLOTS
-from planner.profile.model import SCHEMA, Profile, Statistics
+import msgspec
+
+from planner.json_schema import (
+    Schema,
+    as_json,
+    is_number,
+    json_schema,
+    leaves,
+    meanings,
+    path,
+    validator,
+)
+from planner.profile.fields import LARGEST, Record
+from planner.profile.kinds import SLOTS, JobKind, Parallelism
+from planner.profile.model import SCHEMA, Host, Profile, Statistics
 from pricing.errors import InputError
 
-_NO_STATISTICS = Statistics()
-_STATISTICS = tuple(field.name for field in fields(Statistics))
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+_STATISTICS = Statistics.__struct_fields__
 _QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
+_FIGURES = frozenset((*SLOTS, *Host.__struct_fields__))  # what statistics are of
 _SHOWN = 20
-_INFINITE = 2**1024 - 2**970  # the least whole number that is infinite as a float
-_LARGEST = 1e15  # beyond any bill, any count and any duration
-_DEEPEST = 20
+_DEEPEST = 25
 _MOST_UNKNOWN = 100  # keys of one object that are looked at for a misspelling
-_MOST_ITEMS = 10_000  # entries of a list; the largest clusters hold fewer GPUs in one job
 _ORDER_TOLERANCE = 1e-6
+
+Steps = tuple[str | int, ...]
+Problems = dict[Steps, str]
+"""What is wrong with a value, by the steps to it."""
 
 
 def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
@@ -43,14 +57,17 @@ def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
     if not items:
         raise InputError(f"{origin}: the list is empty; `gpucost import` writes a profile.")
     problems: list[str] = []
-    profiles = tuple(
-        _parse_one(item, _Reader(problems, f"{origin}: " + (f"[{i}]." if len(items) > 1 else "")))
-        for i, item in enumerate(items)
-    )
+    profiles: list[Profile] = []
+    for number, item in enumerate(items):
+        wrong: Problems = {}
+        profiles.append(_parse_one(item, wrong))
+        first: Steps = (number,) if len(items) > 1 else ()
+        sentences = (f"{path((*first, *steps))} {text}" for steps, text in wrong.items())
+        problems += [f"{origin}: {sentence.lstrip()}" for sentence in sentences]
     if problems:
         hidden = len(problems) - _SHOWN
         raise InputError(problems[:_SHOWN] + [f"{origin}: {hidden} more problems."] * (hidden > 0))
-    return profiles
+    return tuple(profiles)
 
 
 def possible(profile: Profile) -> Profile:
@@ -58,17 +75,15 @@ def possible(profile: Profile) -> Profile:
 
     What a damaged source says may be beyond what a profile can hold: written, it would be refused.
     """
-    problems: list[str] = []
-    cleaned = _parse_one(to_json(profile), _Reader(problems, ""))
-    if not problems:
+    item = _tidied(_plain(profile))
+    if _fitting(item) is not None:
         return profile
-    left_out = tuple(f"left out: {problem}" for problem in problems[:_SHOWN])
-    provenance = cleaned.provenance
-    return replace(
-        cleaned,
-        series=profile.series,
-        provenance=replace(provenance, notes=(*provenance.notes, *left_out)),
-    )
+    wrong = _wrong_values(item)
+    cleaned = _fitting(_without(item, wrong)) or Profile()
+    texts = [f"left out: {path(steps)} {text}" for steps, text in wrong.items()]
+    notes = (*cleaned.provenance.notes, *texts[:_SHOWN])
+    provenance = msgspec.structs.replace(cleaned.provenance, notes=notes)
+    return msgspec.structs.replace(cleaned, series=profile.series, provenance=provenance)
 
 
 def _load_json(data: bytes, origin: str) -> object:
@@ -92,26 +107,38 @@ def _load_json(data: bytes, origin: str) -> object:
     return document
 
 
-def _parse_one(item: object, reader: "_Reader") -> Profile:
-    if not isinstance(item, dict):
-        reader.report("", f"{_brief(item)} is not a profile: a JSON object is wanted.")
+def _parse_one(raw: object, wrong: Problems) -> Profile:
+    """Return the profile of a JSON value; what is wrong with it is added to `wrong`."""
+    if not isinstance(raw, dict):
+        wrong[()] = f"{_brief(raw)} is not a profile: a JSON object is wanted."
         return Profile()
-    schema = item.get("schema", SCHEMA)
-    if schema != SCHEMA:
-        reader.report("schema", f"{_brief(schema)} cannot be read here; {SCHEMA} is wanted.")
+    if raw.get("schema", SCHEMA) != SCHEMA:
+        wrong["schema",] = f"{_brief(raw['schema'])} cannot be read here; {SCHEMA} is wanted."
         return Profile()
-    body = {key: value for key, value in item.items() if key != "schema"}
-    reader.foreign = [] if _is_ours(item) else None
-    profile: Profile = reader.record(Profile, body, "")
-    if reader.foreign:
-        notes = (*profile.provenance.notes, *reader.foreign)
-        profile = replace(profile, provenance=replace(profile.provenance, notes=notes))
-    step = profile.step
-    if reader.foreign is None and step and step.data_wait_s is not None and step.mean_s is None:
-        reader.report("step.data_wait_s", "needs step.mean_s, the seconds of a whole step, too.")
-    if not profile.gpus and not any(key in item for key in ("hardware", "job", "work")):
-        reader.report("", "nothing of a profile is in it: no job, hardware or gpus.")
-    return profile
+    try:
+        item = _tidied({key: value for key, value in raw.items() if key != "schema"})
+    except RecursionError:
+        wrong[()] = "brackets are nested too deeply for a profile."
+        return Profile()
+    is_ours = _is_ours(raw)
+    notes: tuple[str, ...] = ()
+    profile = _fitting(item)
+    if profile is None and is_ours:
+        foreign = _unknown_names(item)
+        notes = tuple(f"{path(at)} {text} It was left alone." for at, text in foreign.items())
+        profile = _fitting(_without(item, foreign))
+    if profile is None:
+        wrong |= _wrong_values(item)
+    step = item.get("step")
+    if not is_ours and isinstance(step, dict) and "data_wait_s" in step and "mean_s" not in step:
+        wrong["step", "data_wait_s"] = "needs step.mean_s, the seconds of a whole step, too."
+    if not raw.get("gpus") and not any(key in raw for key in ("hardware", "job", "work")):
+        wrong[()] = "nothing of a profile is in it: no job, hardware or gpus."
+    if profile is None or not notes:
+        return profile or Profile()
+    provenance = profile.provenance
+    provenance = msgspec.structs.replace(provenance, notes=(*provenance.notes, *notes))
+    return msgspec.structs.replace(profile, provenance=provenance)
 
 
 def _is_ours(item: dict[str, Any]) -> bool:
@@ -125,217 +152,145 @@ def _is_ours(item: dict[str, Any]) -> bool:
     return any(isinstance(source, dict) and source.get("sha256") for source in listed)
 
 
-class _Reader:
-    """Walks JSON beside the declared fields and collects what is wrong."""
+@cache
+def _names() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of all fields and slots, and of the fields that hold text."""
+    hints = [hint for cls in Record.__subclasses__() for hint in get_type_hints(cls).items()]
+    texts = (
+        name
+        for name, kind in hints
+        if get_origin(kind) is not tuple
+        and any(
+            isinstance(part, type) and issubclass(part, str) for part in (kind, *get_args(kind))
+        )
+    )
+    return frozenset((*(name for name, _ in hints), *SLOTS)), frozenset(texts)
 
-    def __init__(self, problems: list[str], prefix: str) -> None:
-        self._problems = problems
-        self._prefix = prefix
-        self.foreign: list[str] | None = None
-        """Fields of another version, where the file was written by gpucost; None: by a person."""
 
-    def report_unknown(self, path: str, name: str, names: Collection[str], kind: str) -> None:
-        """Tell that a name is not known, with the nearest one that is.
+def _tidied(raw: Any, depth: int = 0) -> Any:  # noqa: ANN401 - JSON values
+    """Return JSON values as a profile has them, wherever they are what a person may write.
 
-        Where another version of gpucost wrote it, it is noted and left alone.
-        """
-        near = difflib.get_close_matches(name, names, 1, 0.0)
-        text = f"is not a known {kind}; did you mean {near[0]}?" if near else "is not known."
-        if self.foreign is None:
-            self.report(path, text)
-        else:
-            self.foreign.append(f"{path} {text} It was left alone.")
+    Without nulls, blank texts and statistics of nothing; whole numbers as such, a single figure as
+    statistics, the start as an instant.
 
-    def report(self, path: str, sentence: str) -> None:
-        where = f"{self._prefix}{path}".rstrip(".")
-        joint = "" if where.endswith(": ") else " "
-        self._problems.append(f"{where}{joint}{sentence}")
+    Raises:
+        RecursionError: they are nested too deeply for a profile.
+    """
+    if isinstance(raw, float):
+        return int(raw) if raw.is_integer() and abs(raw) <= LARGEST else raw
+    if not isinstance(raw, dict | list):
+        return raw
+    if depth > _DEEPEST:
+        raise RecursionError
+    if isinstance(raw, list):
+        return [_tidied(part, depth + 1) for part in raw]
+    names, texts = _names()
+    tidied = {}
+    for key in sorted(raw):
+        value = _tidied(raw[key], depth + 1)
+        if key in _FIGURES and isinstance(value, int | float) and not isinstance(value, bool):
+            value = {"mean": value}
+        is_blank = key in texts and isinstance(value, str) and not value.strip()
+        if not (is_blank or (value is None and key in names) or (value == {} and key in _FIGURES)):
+            tidied[key] = _instant(value) if key == "start" else value
+    return tidied
 
-    def record(self, cls: type, raw: object, path: str) -> Any:  # noqa: ANN401 - any record
-        if not isinstance(raw, dict):
-            self.report(path, f"is {_brief(raw)}: an object is wanted.")
-            return cls()
-        declared = rules(cls)
-        for key in islice((key for key in raw if key not in declared), _MOST_UNKNOWN):
-            self.report_unknown(_join(path, key), key, declared, "field")
-        values = {
-            name: self._value(rule, raw[name], _join(path, name))
-            for name, rule in declared.items()
-            if raw.get(name) is not None
-        }
-        return cls(**{name: value for name, value in values.items() if value is not None})
 
-    def _value(self, rule: FieldRule, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
-        by_rule = {
-            "number": self._number,
-            "integer": self._integer,
-            "text": self._text,
-            "record": self._record,
-            "records": self._records,
-            "texts": self._texts,
-            "numbers": self._numbers,
-        }
-        if rule.kind in by_rule:
-            return by_rule[rule.kind](rule, raw, path)
-        converters = {
-            "flag": self._flag,
-            "time": self._time,
-            "statistics": self._metrics,
-            "any": self._any,
-        }
-        return converters[rule.kind](raw, path)
-
-    def _any(self, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
-        if _depth(raw) > _DEEPEST:
-            self.report(path, f"is nested more than {_DEEPEST} deep.")
-            return None
-        if not _finite(raw):
-            self.report(path, "holds a number that is not finite; write null.")
-            return None
-        if not _is_writable(json.dumps(raw, ensure_ascii=False)):
-            self.report(path, "holds half of a surrogate pair (a broken \\u escape).")
-            return None
-        return tuple(raw) if isinstance(raw, list) else raw
-
-    def _texts(self, rule: FieldRule, raw: object, path: str) -> tuple[str, ...] | None:
-        if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
-            self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
-            return None
-        return tuple(item for item in raw if _is_writable(item))
-
-    def _numbers(self, rule: FieldRule, raw: object, path: str) -> tuple[float, ...] | None:
-        if not isinstance(raw, list) or len(raw) not in rule.counts:
-            counts = " or ".join(map(str, rule.counts))
-            self.report(path, f"is {_brief(raw)}: a list of {counts} numbers is wanted.")
-            return None
-        read = [self._number(rule, item, f"{path}[{i}]") for i, item in enumerate(raw)]
-        return tuple(number for number in read if number is not None)
-
-    def _number(self, rule: FieldRule, raw: object, path: str) -> float | None:
-        if raw.__class__ is bool or not isinstance(raw, (int, float)):  # a tuple: twice as fast
-            self.report(path, f"is {_brief(raw)}: a number is wanted ({rule.doc}).")
-        elif not -_LARGEST <= raw <= _LARGEST:
-            finite = -_INFINITE < raw < _INFINITE  # nor NaN
-            why = f"no job measures that much ({rule.doc})"
-            why = why if finite else "leave out what was not measured, or write null"
-            self.report(path, f"is {raw!r:.20}: {why}.")
-        elif sentence := _out_of_range(rule, raw):
-            self.report(path, f"is {raw!r:.40}: {sentence}")
-        else:
-            return float(raw)
-        return None
-
-    def _integer(self, rule: FieldRule, raw: object, path: str) -> int | None:
-        value = self._number(rule, raw, path)
-        if value is not None and value != int(value):
-            self.report(path, f"is {raw}: a whole number is wanted ({rule.doc}).")
-            return None
-        return None if value is None else int(value)
-
-    def _flag(self, raw: object, path: str) -> bool | None:
-        if isinstance(raw, bool):
-            return raw
-        self.report(path, f"is {_brief(raw)}: true or false is wanted.")
-        return None
-
-    def _text(self, rule: FieldRule, raw: object, path: str) -> str | None:
-        if not isinstance(raw, str):
-            self.report(path, f"is {_brief(raw)}: text is wanted ({rule.doc}).")
-            return None
-        if not raw.strip():
-            return None
-        if not _is_writable(raw):
-            self.report(path, "holds half of a surrogate pair (a broken \\u escape).")
-            return None
-        if rule.choices and raw not in rule.choices:
-            self.report(path, f"is {_brief(raw)}: one of {', '.join(rule.choices)} is wanted.")
-            return None
-        if rule.pattern and not re.fullmatch(rule.pattern, raw):
-            self.report(path, f"is {_brief(raw)}: {rule.doc} is wanted.")
-            return None
+def _instant(raw: object) -> object:
+    """Return a text as the instant that it names, in UTC where it has no zone; else as it is."""
+    try:
+        parsed = datetime.fromisoformat(raw if isinstance(raw, str) else "")
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return raw
 
-    def _time(self, raw: object, path: str) -> datetime | None:
-        try:
-            parsed = datetime.fromisoformat(raw if isinstance(raw, str) else "")
-            instant = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
-            self.report(path, f'is {_brief(raw)}: write it as "2026-11-01T10:00:00Z".')
-            return None
-        return instant
 
-    def _record(self, rule: FieldRule, raw: object, path: str) -> Any:  # noqa: ANN401 - any record
-        if rule.record is Statistics:
-            return self._statistics(rule, raw, path)
-        return self.record(record_class(rule), raw, path)
-
-    def _records(self, rule: FieldRule, raw: object, path: str) -> tuple[Any, ...] | None:
-        if not isinstance(raw, list):
-            self.report(path, f"is {_brief(raw)}: a list is wanted ({rule.doc}).")
-            return None
-        if len(raw) > _MOST_ITEMS:
-            self.report(path, f"has {len(raw):,} entries; at most {_MOST_ITEMS:,} are read.")
-            return None
-        cls = record_class(rule)
-        return tuple(self.record(cls, item, f"{path}[{i}]") for i, item in enumerate(raw))
-
-    def _metrics(self, raw: object, path: str) -> dict[str, Statistics] | None:
-        if not isinstance(raw, dict):
-            self.report(path, f"is {_brief(raw)}: an object from slot to statistics is wanted.")
-            return None
-        metrics: dict[str, Statistics] = {}
-        for name in sorted(raw):
-            if name not in SLOTS:
-                self.report_unknown(_join(path, name), name, SLOTS, "metric")
-            elif raw[name] is not None:
-                metrics[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
-        return {name: value for name, value in metrics.items() if value != _NO_STATISTICS}
-
-    def _statistics(self, rule: FieldRule, raw: object, path: str) -> Statistics:
-        if isinstance(raw, int | float) and not isinstance(raw, bool):
-            raw = {"mean": raw}  # a hand-written single figure
-        if not isinstance(raw, dict):
-            self.report(path, f'is {_brief(raw)}: write {{"mean": ..., "p95": ...}}.')
-            return Statistics()
-        for key in raw:
-            if key not in _STATISTICS:
-                self.report(_join(path, key), f"is not one of {', '.join(_STATISTICS)}.")
-        values = {
-            name: self._number(rule, number, f"{path}.{name}")
-            for name in _STATISTICS
-            if (number := raw.get(name)) is not None
-        }
-        self._check_order(values, path)
-        return Statistics(**values)
-
-    def _check_order(self, values: dict[str, float | None], path: str) -> None:
-        quantiles = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
-        pairs = list(pairwise(quantiles))
-        mean = values.get("mean")
-        if mean is not None and quantiles:
-            pairs += [(edge, ("mean", mean)) for edge in quantiles[:1] if edge[0] == "min"]
-            pairs += [(("mean", mean), edge) for edge in quantiles[-1:] if edge[0] == "max"]
-        for (low_name, low), (high_name, high) in pairs:
-            if low > high and low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
-                self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")
+def _fitting(item: Any) -> Profile | None:  # noqa: ANN401 - JSON values
+    """Return the profile that tidied values are; None where something is wrong with them."""
+    try:
+        json.dumps(item, ensure_ascii=False, allow_nan=False, default=str).encode()
+        profile = msgspec.convert(item, Profile, builtin_types=(datetime,))
+    except (ValueError, msgspec.ValidationError):
+        return None
+    figures = [figure for gpu in profile.gpus for figure in gpu.metrics.items()]
+    for part in filter(None, (profile.host, profile.machine)):
+        named = ((name, getattr(part, name, None)) for name in Host.__struct_fields__)
+        figures += [(name, statistics) for name, statistics in named if statistics is not None]
+    return profile if all(_is_sound(name, statistics) for name, statistics in figures) else None
 
 
-@cache
-def _of_slot(name: str) -> FieldRule:
-    slot = SLOTS[name]
-    return FieldRule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
+def _is_sound(name: str, statistics: Statistics) -> bool:
+    if name not in _FIGURES:
+        return False
+    low, high = _limits(name)
+    values = msgspec.structs.asdict(statistics)
+    in_range = all(low <= value <= high for value in values.values() if value is not None)
+    return in_range and not any(_disorder(values))
 
 
-def _out_of_range(rule: FieldRule, value: float) -> str | None:
-    if rule.above is not None and value <= rule.above:
-        return f"more than {rule.above:g} is wanted ({rule.doc})."
-    if rule.low is not None and value < rule.low:
-        return f"less than {rule.low:g} is not possible ({rule.doc})."
-    if rule.high is not None and value > rule.high:
-        if (rule.low, rule.high) == (0.0, 1.0) and value <= 100.0:  # noqa: PLR2004 - percent
-            return f"a fraction runs from 0 to 1; for {value:g} % write {value / 100:g}."
-        return f"more than {rule.high:g} is not possible ({rule.doc})."
-    return None
+def _limits(name: str) -> tuple[float, float]:
+    """Return the least and the greatest value that a slot, or a figure of the host, can have."""
+    slot = SLOTS.get(name)
+    low, high = (
+        (0, 1 if name.startswith("cpu_") else None) if slot is None else (slot.low, slot.high)
+    )
+    return -LARGEST if low is None else low, LARGEST if high is None else high
+
+
+def _disorder(values: Mapping[str, float | None]) -> Iterator[str]:
+    """Yield which of the quantiles are not in order."""
+    quantiles = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
+    pairs, mean = list(pairwise(quantiles)), values.get("mean")
+    if mean is not None and quantiles:
+        pairs += [(edge, ("mean", mean)) for edge in quantiles[:1] if edge[0] == "min"]
+        pairs += [(("mean", mean), edge) for edge in quantiles[-1:] if edge[0] == "max"]
+    for (low_name, low), (high_name, high) in pairs:
+        if low > high and low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
+            yield f"has {low_name} {low:g} above {high_name} {high:g}."
+
+
+def _without(item: Any, places: Iterable[Steps]) -> Any:  # noqa: ANN401 - JSON values
+    """Return JSON values without those at some places, or without the list that they are in."""
+    for steps in sorted(places, key=len, reverse=True):
+        names = steps
+        while names and isinstance(names[-1], int):
+            names = names[:-1]
+        parent = item
+        for step in names[:-1]:
+            parent = parent[step]
+        if names:
+            parent.pop(names[-1], None)
+    return item
+
+
+def _wrong_values(item: object) -> Problems:
+    """Return everything that is wrong with tidied values."""
+    wrong = _unknown_names(item)
+    for steps, value in _every_value(item):
+        if type(value) in (int, float) and not is_number(value):
+            wrong[steps] = f"is {value!r:.20}: leave out what was not measured, or write null."
+        elif steps[-1:] == ("start",) and not isinstance(value, datetime):
+            wrong[steps] = f'is {_brief(value)}: write it as "2026-11-01T10:00:00Z".'
+        elif isinstance(value, str) and not _is_writable(value):
+            wrong[steps] = "holds half of a surrogate pair (a broken \\u escape)."
+    for error in _errors(item):
+        if error.validator != "additionalProperties":
+            wrong.setdefault(tuple(error.absolute_path), _sentence(error))
+    for steps, value in _every_value(item):
+        if steps and steps[-1] in _FIGURES and isinstance(value, dict):
+            numbers = {k: v for k, v in value.items() if isinstance(v, int | float)}
+            for text in _disorder(numbers):
+                wrong.setdefault(steps, text)
+    return wrong or {(): "is not a profile that can be read."}
+
+
+def _every_value(part: object, steps: Steps = ()) -> Iterator[tuple[Steps, object]]:
+    yield steps, part
+    inner: Iterable[tuple[str | int, object]] = ()
+    if isinstance(part, dict | list):
+        inner = part.items() if isinstance(part, dict) else enumerate(part)
+    for key, value in inner:
+        yield from _every_value(value, (*steps, key))
 
 
 def _is_writable(text: str) -> bool:
@@ -346,30 +301,102 @@ def _is_writable(text: str) -> bool:
     return True
 
 
-def _depth(raw: object) -> int:
-    """Return how deep lists and objects are nested, without recursion."""
-    depth, level = 0, list[object]([raw])
-    while level := [
-        i
-        for x in level
-        if isinstance(x, dict | list)
-        for i in (x.values() if isinstance(x, dict) else x)
-    ]:
-        depth += 1
-        if depth > _DEEPEST:
-            break
-    return depth
+def _unknown_names(item: object) -> Problems:
+    """Return the names that are not known, each with the nearest one that is."""
+    misnamed: Problems = {}
+    for error in _errors(item):
+        if error.validator == "additionalProperties":
+            names: Any = error.schema["properties"]  # type: ignore[index]
+            instance: Any = error.instance
+            kind = "metric" if names.keys() == SLOTS.keys() else "field"
+            for key in islice((key for key in instance if key not in names), _MOST_UNKNOWN):
+                near = difflib.get_close_matches(key, names, 1, 0.0)
+                text = (
+                    f"is not a known {kind}; did you mean {near[0]}?" if near else "is not known."
+                )
+                if tuple(names) == _STATISTICS:
+                    text = f"is not one of {', '.join(_STATISTICS)}."
+                misnamed[*error.absolute_path, key] = text
+    return misnamed
 
 
-def _finite(raw: object) -> bool:
-    if isinstance(raw, float):
-        return math.isfinite(raw)
-    items = raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ()
-    return all(_finite(item) for item in items)
+def _errors(item: object) -> "Iterator[ValidationError]":
+    for error in _validator().iter_errors(item):
+        yield from leaves(error)
 
 
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+@cache
+def _validator() -> Any:  # noqa: ANN401 - a validator of jsonschema
+    return validator({key: part for key, part in schema().items() if key != "anyOf"})
+
+
+_WANTED = {
+    "number": "a number",
+    "integer": "a whole number",
+    "string": "text",
+    "object": "an object",
+    "boolean": "true or false",
+}
+
+
+def _sentence(error: "ValidationError") -> str:
+    """Return what is wrong with a value and what is wanted, without its place."""
+    value, rule, expected = error.instance, error.validator, error.validator_value
+    limits: Any = error.schema
+    meaning = _meaning(error.absolute_path)
+    means = f" ({meaning})" if meaning else ""
+    if rule == "enum":
+        choices = ", ".join(choice for choice in limits["enum"] if choice is not None)
+        return f"is {_brief(value)}: one of {choices} is wanted."
+    if rule == "pattern":
+        return f"is {_brief(value)}: {meaning} is wanted."
+    if rule == "anyOf" or ("items" in limits and rule == "type"):
+        return f"is {_brief(value)}: {_list(limits)} is wanted{means}."
+    if rule == "maxItems":
+        return f"has {len(value):,} entries; at most {expected:,} are read."  # type: ignore[arg-type]
+    if rule in {"minimum", "exclusiveMinimum", "maximum"}:
+        return f"is {value!r:.40}: {_out_of_range(limits, value, means)}"
+    if tuple(limits.get("properties", ())) == _STATISTICS:
+        return f'is {_brief(value)}: write {{"mean": ..., "p95": ...}}.'
+    if limits.get("properties", {}).keys() == SLOTS.keys():
+        return f"is {_brief(value)}: an object from slot to statistics is wanted."
+    kind: Any = expected if isinstance(expected, str) else expected[0]  # type: ignore[index]
+    return f"is {_brief(value)}: {_WANTED[kind]} is wanted{means}."
+
+
+def _list(limits: Mapping[str, Any]) -> str:
+    """Return what sort of list is wanted."""
+    counts = " or ".join(
+        str(part["minItems"]) for part in limits.get("anyOf", ()) if part["minItems"]
+    )
+    kinds = {"string": "texts", "number": f"{counts} numbers".strip()}
+    items = kinds.get(limits["items"].get("type"))
+    return f"a list of {items}" if items else "a list"
+
+
+def _out_of_range(limits: Mapping[str, Any], value: Any, means: str) -> str:  # noqa: ANN401 - a number
+    low, above, high = (limits.get(k) for k in ("minimum", "exclusiveMinimum", "maximum"))
+    if abs(value) > LARGEST:
+        return f"no job measures that much{means}."
+    if above is not None and value <= above:
+        return f"more than {above:g} is wanted{means}."
+    if low is not None and value < low:
+        return f"less than {low:g} is not possible{means}."
+    if (low, high) == (0, 1) and value <= 100:  # noqa: PLR2004 - percent
+        return f"a fraction runs from 0 to 1; for {value:g} % write {value / 100:g}."
+    return f"more than {high:g} is not possible{means}."
+
+
+def _meaning(steps: Iterable[str | int]) -> str:
+    """Return what the field at a place means; of statistics what they are of."""
+    part, meaning = schema(), ""
+    for step in steps:
+        while "type" not in part:
+            name = part.get("$ref", "").rpartition("/")[2]
+            part = schema()["$defs"][name] if name else part["anyOf"][0]
+        part = part["items"] if isinstance(step, int) else part["properties"][step]
+        meaning = part.get("description", meaning)
+    return meaning
 
 
 def _brief(raw: object) -> str:
@@ -378,22 +405,9 @@ def _brief(raw: object) -> str:
     return named.get(type(raw), "a value") if shown is None else shown[:40]
 
 
-@cache
-def rules(cls: type) -> dict[str, FieldRule]:
-    """Return the declared rule of each field of a record class, by name."""
-    return {f.name: f.metadata["rule"] for f in fields(cls) if "rule" in f.metadata}
-
-
-def record_class(rule: FieldRule) -> type[Any]:
-    """Return the value class that a record rule declares."""
-    if rule.record is None:
-        raise TypeError(f"the field {rule.doc!r} declares no record class")
-    return rule.record
-
-
 def to_json(profile: Profile) -> dict[str, object]:
     """Return the profile as JSON values, in the order of the declaration."""
-    return {"schema": SCHEMA, **_encode(profile)}
+    return {"schema": SCHEMA, **_plain(profile)}
 
 
 def dump(profiles: tuple[Profile, ...]) -> str:
@@ -403,141 +417,108 @@ def dump(profiles: tuple[Profile, ...]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _encode(value: object) -> Any:  # noqa: ANN401 - JSON values
+def _plain(profile: Profile) -> dict[str, Any]:
+    plain: dict[str, Any] = _short(
+        msgspec.to_builtins(
+            profile, builtin_types=(datetime,), order="deterministic", enc_hook=as_json
+        )
+    )
+    return plain
+
+
+def _short(value: Any) -> Any:  # noqa: ANN401 - JSON values
+    """Return JSON values with ten significant digits, whole numbers without a point."""
+    if isinstance(value, dict):
+        return {key: _short(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(part) for part in value]
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds").replace("+00:00", "Z")
-    if isinstance(value, Statistics):
-        return {
-            f.name: _short(v) for f in fields(value) if (v := getattr(value, f.name)) is not None
-        }
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
-        return {key: _encode(value[key]) for key in sorted(value)}
-    if isinstance(value, tuple | list):
-        return [_encode(item) for item in value]
-    return _short(value) if isinstance(value, float) else value
-
-
-def _short(value: float) -> float | int:
-    """Return ten significant digits, whole numbers without a point."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
     rounded = float(f"{value:.10g}")
-    if not math.isfinite(rounded):
-        return rounded
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-_Definitions = dict[str, dict[str, object]]
-
-
-def schema() -> dict[str, object]:
+@cache
+def schema() -> Schema:
     """Return the JSON Schema (2020-12) of `profile.json`, from the declared fields.
 
     What several fields share stands once, under `$defs`: each record by the name of its class, the
     statistics by their limits.
     """
-    definitions: _Definitions = {}
-    properties = _properties(Profile, definitions)
+    _, classes = json_schema(Profile)
+    classes |= {kind.__name__: {"enum": [*kind, None]} for kind in (JobKind, Parallelism)}
+    del classes[Statistics.__name__]
+    figures: dict[str, Schema] = {}
+    for cls in Record.__subclasses__():
+        if cls.__name__ in classes:
+            classes[cls.__name__] = _of_record(cls, classes[cls.__name__], figures)
+    classes |= figures
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:gpucost:profile:v1",
         "title": "gpucost profile",
-        "type": "object",
-        "properties": {"schema": {"const": SCHEMA}, **properties},
-        "additionalProperties": False,
+        **(record := classes.pop(Profile.__name__)),
+        "properties": {"schema": {"const": SCHEMA}, **record["properties"]},
         "anyOf": [
             *({"required": [name]} for name in ("hardware", "job", "work")),
             {"required": ["gpus"], "properties": {"gpus": {"type": "array", "minItems": 1}}},
         ],
-        "$defs": dict(sorted(definitions.items())),
+        "$defs": dict(sorted(classes.items())),
     }
 
 
-def _object_schema(cls: type, definitions: _Definitions) -> dict[str, object]:
-    properties = _properties(cls, definitions)
+_OF_STATISTICS = {"$ref": f"#/$defs/{Statistics.__name__}"}
+
+
+def _of_record(cls: type, schema: Schema, figures: dict[str, Schema]) -> Schema:
+    """Return the schema of a record: each field with its meaning, null allowed everywhere."""
+    means, properties = meanings(cls), schema["properties"]
+    for name in properties:
+        default = properties[name].pop("default", None)
+        body = (
+            _figure(name, figures)
+            if "Statistics" in str(properties[name])
+            else _nullable(properties[name])
+        )
+        if name == "metrics":
+            slots = {slot: _figure(slot, figures) for slot in SLOTS}
+            body = {"type": ["object", "null"], "properties": slots, "additionalProperties": False}
+        if default is not None and isinstance(default, str | int):
+            body["default"] = default
+        properties[name] = {"description": means[name].removesuffix("."), **body}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _properties(cls: type, definitions: _Definitions) -> dict[str, dict[str, object]]:
-    defaults = {f.name: f for f in fields(cls)}
-    return {
-        name: _rule_schema(rule, defaults[name], definitions) for name, rule in rules(cls).items()
+def _nullable(body: Schema) -> Schema:
+    if "$ref" in body:
+        return {"anyOf": [body, {"type": "null"}]}
+    if "enum" in body:
+        return {"type": ["string", "null"], "enum": [*body["enum"], None]}
+    if body.get("format") == "date-time":
+        return {"type": ["string", "null"], "format": "date-time"}
+    return {**body, "type": [body["type"], "null"]} if isinstance(body.get("type"), str) else body
+
+
+def _figure(name: str, figures: dict[str, Schema]) -> Schema:
+    """Return a reference to statistics within the limits of a slot, or of a figure of the host.
+
+    They are an object, or the mean alone.
+    """
+    low, high = _limits(name)
+    parts = (
+        "Statistics",
+        *(f"from{low:g}",) * (low > -LARGEST),
+        *(f"to{high:g}",) * (high < LARGEST),
+    )
+    numbers = {"type": ["number", "null"], "minimum": low, "maximum": high}
+    body = {
+        "type": "object",
+        "properties": dict.fromkeys(_STATISTICS, numbers),
+        "additionalProperties": False,
     }
-
-
-def _record(rule: FieldRule, definitions: _Definitions) -> dict[str, object]:
-    cls = record_class(rule)
-    if cls.__name__ not in definitions:
-        definitions[cls.__name__] = {}  # a record may hold its own kind
-        definitions[cls.__name__] = _object_schema(cls, definitions)
-    return {"$ref": f"#/$defs/{cls.__name__}"}
-
-
-def _rule_schema(
-    rule: FieldRule, declared: "Field[Any]", definitions: _Definitions
-) -> dict[str, object]:
-    kinds: dict[str, dict[str, object]] = {
-        "text": {"type": ["string", "null"]},
-        "time": {"type": ["string", "null"], "format": "date-time"},
-        "integer": {"type": ["integer", "null"]},
-        "flag": {"type": ["boolean", "null"]},
-        "number": {"type": ["number", "null"]},
-        "texts": {"type": ["array", "null"], "items": {"type": "string"}},
-        "numbers": {"type": ["array", "null"], "items": {"type": "number", **_limits(rule)}},
-        "any": {},
-    }
-    if rule.kind in kinds:
-        body = kinds[rule.kind] | ({} if rule.kind == "numbers" else _limits(rule))
-        if rule.choices:
-            body["enum"] = [*rule.choices, None]
-        if rule.pattern:
-            body["pattern"] = f"^(?:{rule.pattern})$"
-    elif rule.kind == "statistics":
-        body = {
-            "type": ["object", "null"],
-            "properties": _slot_schemas(definitions),
-            "additionalProperties": False,
-        }
-    elif rule.record is Statistics:
-        body = _statistics(rule.low, rule.high, definitions)
-    elif rule.kind == "record":
-        body = {"anyOf": [_record(rule, definitions), {"type": "null"}]}
-    else:
-        body = {"type": ["array", "null"], "items": _record(rule, definitions)}
-    if declared.default not in (None, MISSING) and isinstance(declared.default, str | int):
-        body["default"] = declared.default
-    return {"description": rule.doc, **body}
-
-
-def _limits(rule: FieldRule) -> dict[str, float]:
-    named = (("minimum", rule.low), ("exclusiveMinimum", rule.above), ("maximum", rule.high))
-    return {name: limit for name, limit in named if limit is not None}
-
-
-def _statistics(
-    low: float | None, high: float | None, definitions: _Definitions
-) -> dict[str, object]:
-    """Return a reference to statistics within these limits: an object, or the mean alone."""
-    limits = (("from", low), ("to", high))
-    limits_text = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
-    name = "-".join(("Statistics", *limits_text))
-    if name not in definitions:
-        rule = FieldRule(kind="number", doc="", low=low, high=high)
-        numbers: dict[str, object] = {"type": ["number", "null"], **_limits(rule)}
-        body = {
-            "type": "object",
-            "properties": {f.name: numbers for f in fields(Statistics)},
-            "additionalProperties": False,
-        }
-        definitions[name] = {"anyOf": [body, numbers]}
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _slot_schemas(definitions: _Definitions) -> dict[str, object]:
-    return {
-        slot.name: {
-            "description": f"{slot.meaning} [{slot.unit}]",
-            **_statistics(slot.low, slot.high, definitions),
-        }
-        for slot in SLOTS.values()
-    }
+    figures["-".join(parts)] = {"anyOf": [body, numbers]}
+    slot = SLOTS.get(name)
+    described = {"description": f"{slot.meaning} [{slot.unit}]"} if slot else {}
+    return {**described, "$ref": f"#/$defs/{'-'.join(parts)}"}

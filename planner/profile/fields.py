@@ -1,116 +1,46 @@
-"""How a field of `profile.json` is declared: its kind, its limits and its meaning, in one place.
+"""What fields of `profile.json` hold: numbers within limits, words of a list, lists of records."""
 
-The decoder, the validator, the encoder and the JSON Schema all read these declarations.
-"""
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, TypeVar
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import msgspec
+from msgspec import Meta
 
-Kind = Literal[
-    "text",
-    "number",
-    "integer",
-    "flag",
-    "time",
-    "record",
-    "records",
-    "statistics",
-    "texts",
-    "numbers",
-    "any",
-]
+LARGEST = 10**15
+"""Beyond any bill, any count and any duration."""
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+AtLeastOne = Annotated[int, Meta(ge=1, le=LARGEST)]
+Measure = Annotated[float, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[float, Meta(gt=0, le=LARGEST)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Real = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
+Instant = Annotated[datetime, Meta(tz=True)]
+"""A time with its zone; a file has it in UTC, to the second."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRule:
-    """What one field accepts.
-
-    Attributes:
-        kind: the JSON type; `time` is ISO 8601 text with a zone, `statistics` maps slots to them.
-        doc: the meaning, with the unit.
-        low: least accepted number (inclusive).
-        above: accepted numbers are greater than this.
-        high: greatest accepted number (inclusive).
-        choices: accepted words.
-        record: the value class of a nested record.
-        counts: accepted lengths of a list of numbers.
-        pattern: regular expression that the whole of a text matches; empty: any text.
-    """
-
-    kind: Kind
-    doc: str
-    low: float | None = None
-    above: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    record: type | None = None
-    counts: tuple[int, ...] = ()
-    pattern: str = ""
+_Kind = TypeVar("_Kind")
+Several = Annotated[tuple[_Kind, ...], Meta(max_length=10_000)]
+"""A list; the largest clusters hold fewer GPUs in one job."""
 
 
-def _declare(rule: FieldRule, default: object = None) -> Any:  # noqa: ANN401 - stands where a value goes
-    return field(default=default, metadata={"rule": rule})
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a profile; its docstring says what each field means, None is "not measured"."""
 
 
-def text(
-    doc: str, *, choices: tuple[str, ...] = (), pattern: str = "", default: str | None = None
-) -> Any:  # noqa: ANN401
-    """Declare a text field."""
-    return _declare(FieldRule(kind="text", doc=doc, choices=choices, pattern=pattern), default)
+def one_of(choices: Sequence[str]) -> Meta:
+    """Return the limit of a text to words of a list."""
+    pattern = f"^(?:{'|'.join(map(re.escape, choices))})$(?!\\n)"
+    return Meta(pattern=pattern, extra_json_schema={"enum": list(choices)})
 
 
-def number(
-    doc: str, *, low: float | None = 0.0, above: float | None = None, high: float | None = None
-) -> Any:  # noqa: ANN401
-    """Declare a number, at least zero unless told otherwise."""
-    return _declare(FieldRule(kind="number", doc=doc, low=low, above=above, high=high))
+def matching(pattern: str) -> Meta:
+    """Return the limit of a text to what all of a regular expression matches."""
+    return Meta(pattern=f"^(?:{pattern})$(?!\\n)")
 
 
-def fraction(doc: str) -> Any:  # noqa: ANN401
-    """Declare a number from 0 to 1."""
-    return _declare(FieldRule(kind="number", doc=doc, low=0.0, high=1.0))
-
-
-def integer(doc: str, *, low: int = 0, default: int | None = None) -> Any:  # noqa: ANN401
-    """Declare a whole number."""
-    return _declare(FieldRule(kind="integer", doc=doc, low=low), default)
-
-
-def flag(doc: str) -> Any:  # noqa: ANN401
-    """Declare what is true or false."""
-    return _declare(FieldRule(kind="flag", doc=doc))
-
-
-def time(doc: str) -> Any:  # noqa: ANN401
-    """Declare an instant."""
-    return _declare(FieldRule(kind="time", doc=doc))
-
-
-def record(cls: type, doc: str, *, default: object = None) -> Any:  # noqa: ANN401
-    """Declare a nested record."""
-    return _declare(FieldRule(kind="record", doc=doc, record=cls), default)
-
-
-def records(cls: type, doc: str) -> Any:  # noqa: ANN401
-    """Declare a list of records."""
-    return _declare(FieldRule(kind="records", doc=doc, record=cls), ())
-
-
-def statistics(doc: str) -> Any:  # noqa: ANN401
-    """Declare a map from slot to statistics."""
-    return field(default_factory=dict, metadata={"rule": FieldRule(kind="statistics", doc=doc)})
-
-
-def texts(doc: str) -> Any:  # noqa: ANN401
-    """Declare a list of texts."""
-    return _declare(FieldRule(kind="texts", doc=doc), ())
-
-
-def numbers(doc: str, *, counts: tuple[int, ...], high: float | None = None) -> Any:  # noqa: ANN401
-    """Declare a list of numbers from 0 up, of one of these lengths."""
-    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, high=high, counts=counts), ())
-
-
-def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401
-    """Declare JSON that is kept as it is."""
-    return _declare(FieldRule(kind="any", doc=doc), default)
+def of_length(*counts: int) -> Meta:
+    """Return how the schema limits a list to some lengths; its class checks them."""
+    lengths = [{"minItems": count, "maxItems": count} for count in counts]
+    return Meta(extra_json_schema={"anyOf": lengths})

@@ -6,9 +6,10 @@ Parts of a run were measured on one of its machines each, or around one rank.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
 from pricing.errors import InputError
@@ -139,19 +140,19 @@ def host_of(parts: Sequence[Profile]) -> Host | None:
     if len(read) < len(parts) or len(parts) == 1:
         return read[0].host if read else None
     statistics: dict[str, Statistics] = {}
-    for field in fields(Host):
-        values = [getattr(part.host, field.name) for part in parts]
+    for name in Host.__struct_fields__:
+        values = [getattr(part.host, name) for part in parts]
         present = [value for value in values if value is not None]
         if len(present) < len(parts):
             continue
-        if field.name == _SHARE:
+        if name == _SHARE:
             shared = _shared(present, parts)
             if shared is not None:
-                statistics[field.name] = shared
-        elif field.name in _SEEN_BY_ALL:
-            statistics[field.name] = _combined(present, [1.0] * len(present), greatest=True)
+                statistics[name] = shared
+        elif name in _SEEN_BY_ALL:
+            statistics[name] = _combined(present, [1.0] * len(present), greatest=True)
         else:
-            statistics[field.name] = _combined(present, [1.0] * len(present))
+            statistics[name] = _combined(present, [1.0] * len(present))
     return Host(**statistics)
 
 
@@ -182,12 +183,12 @@ def _combined(
     greatest: bool = False,
 ) -> Statistics:
     combined = {}
-    for field in fields(Statistics):
-        values_of_field = [getattr(value, field.name) for value in values]
+    for name in Statistics.__struct_fields__:
+        values_of_field = [getattr(value, name) for value in values]
         if None in values_of_field:
             continue
         scaled = [value * weight for value, weight in zip(values_of_field, weights, strict=True)]
-        combined[field.name] = round(min(limit, max(scaled) if greatest else sum(scaled)), _DIGITS)
+        combined[name] = round(min(limit, max(scaled) if greatest else sum(scaled)), _DIGITS)
     return Statistics(**combined)
 
 
@@ -334,22 +335,22 @@ def _host(hosts: Sequence[Host]) -> Host | None:
     if not hosts:
         return None
     statistics = {}
-    for field in fields(Host):
-        present = [value for host in hosts if (value := getattr(host, field.name)) is not None]
-        statistics[field.name] = _per_machine(present) if present else None
+    for name in Host.__struct_fields__:
+        present = [value for host in hosts if (value := getattr(host, name)) is not None]
+        statistics[name] = _per_machine(present) if present else None
     return Host(**statistics)
 
 
 def _per_machine(statistics: Sequence[Statistics]) -> Statistics:
     combined = {}
-    for field in fields(Statistics):
+    for name in Statistics.__struct_fields__:
         values = [
             v
             for machine_statistics in statistics
-            if (v := getattr(machine_statistics, field.name)) is not None
+            if (v := getattr(machine_statistics, name)) is not None
         ]
         if values:
-            combined[field.name] = _over_machines(field.name, values)
+            combined[name] = _over_machines(name, values)
     return Statistics(**combined)
 
 

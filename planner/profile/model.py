@@ -1,32 +1,31 @@
 """The values of a profile. None means "not measured"; fractions run from 0 to 1."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime
 from operator import attrgetter
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from planner.profile.fields import (
-    FieldRule,
-    anything,
-    flag,
-    fraction,
-    integer,
-    number,
-    numbers,
-    record,
-    records,
-    statistics,
-    text,
-    texts,
-    time,
+    AtLeastOne,
+    Count,
+    Fraction,
+    Instant,
+    Measure,
+    Positive,
+    Real,
+    Record,
+    Several,
+    matching,
+    of_length,
+    one_of,
 )
 from planner.profile.kinds import (
     COUNTED_BY,
     ENDINGS,
     FAULTS,
     HARDWARE_XIDS,
-    KINDS,
-    PARALLELISMS,
     PHASES,
     PRECISIONS,
     WORK,
@@ -41,20 +40,19 @@ from pricing.message import Message
 SCHEMA = "gpucost.profile/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class Statistics(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Time-weighted statistics of one metric over the active window, any subset known."""
 
-    mean: float | None = None
-    min: float | None = None
-    p05: float | None = None
-    p25: float | None = None
-    p50: float | None = None
-    p75: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    max: float | None = None
+    mean: Real | None = None
+    min: Real | None = None
+    p05: Real | None = None
+    p25: Real | None = None
+    p50: Real | None = None
+    p75: Real | None = None
+    p90: Real | None = None
+    p95: Real | None = None
+    p99: Real | None = None
+    max: Real | None = None
 
     @property
     def typical(self) -> float | None:
@@ -68,38 +66,54 @@ class Statistics:
         return max(values) if values else None
 
 
-_ALL = attrgetter(*(field_.name for field_ in fields(Statistics)))
+_ALL = attrgetter(*Statistics.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What runs."""
+class Job(Record, frozen=True, kw_only=True):
+    """What runs.
 
-    name: str = text("the job's name", default="job")
-    kind: JobKind = text("what sort of work", choices=KINDS, default="unknown")
-    framework: str | None = text("pytorch, tensorflow, jax ...")
-    precision: str | None = text("numeric format of the heavy operations", choices=PRECISIONS)
-    batch_per_gpu: int | None = integer("items a GPU takes at a time", low=1)
-    parallelism: Parallelism | None = text("how several GPUs share the work", choices=PARALLELISMS)
-    parameters: float | None = number("model parameters", above=0.0)
-    dataset_gib: float | None = number("data read by the job, GiB")
-    trust: str | None = text(
-        "whether strangers' jobs may share a GPU", choices=("shared", "isolated")
-    )
-    latency_slo_ms: float | None = number("latency target, milliseconds", above=0.0)
-    latency_ms: Latency | None = record(Latency, "measured latency")
-    requests_per_s: float | None = number("requests per second of the measured copy")
-    replicas: Replicas | None = record(
-        Replicas, "copies of an inference job, each on `gpu_count` GPUs of its own"
-    )
-    ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
-    serving: Serving | None = record(Serving, "what the server reports of itself")
-    demand_by_hour: object | None = anything(
-        "requests per second of all copies, for each hour of a day (24) or week (168, from Monday)"
-    )
-    team: str | None = text("whose budget pays for it")
-    owner: str | None = text("who answers for it")
-    cost_center: str | None = text("where it is booked")
+    Attributes:
+        name: the job's name.
+        kind: what sort of work.
+        framework: such as pytorch, tensorflow, jax.
+        precision: numeric format of the heavy operations.
+        batch_per_gpu: items a GPU takes at a time.
+        parallelism: how several GPUs share the work.
+        parameters: model parameters.
+        dataset_gib: data read by the job, GiB.
+        trust: whether strangers' jobs may share a GPU.
+        latency_slo_ms: latency target, milliseconds.
+        latency_ms: measured latency.
+        requests_per_s: requests per second of the measured copy.
+        replicas: copies of an inference job, each on `gpu_count` GPUs of its own.
+        ended: how it ended, where memory or an error ended it.
+        serving: what the server reports of itself.
+        demand_by_hour: requests per second of all copies, for each hour of a day (24) or week (168,
+            from Monday).
+        team: whose budget pays for it.
+        owner: who answers for it.
+        cost_center: where it is booked.
+    """
+
+    name: str = "job"
+    kind: JobKind = JobKind.UNKNOWN
+    framework: str | None = None
+    precision: Annotated[str, one_of(PRECISIONS)] | None = None
+    batch_per_gpu: AtLeastOne | None = None
+    parallelism: Parallelism | None = None
+    parameters: Positive | None = None
+    dataset_gib: Measure | None = None
+    trust: Annotated[str, one_of(("shared", "isolated"))] | None = None
+    latency_slo_ms: Positive | None = None
+    latency_ms: Latency | None = None
+    requests_per_s: Measure | None = None
+    replicas: Replicas | None = None
+    ended: Annotated[str, one_of(ENDINGS)] | None = None
+    serving: Serving | None = None
+    demand_by_hour: object = None
+    team: str | None = None
+    owner: str | None = None
+    cost_center: str | None = None
 
     def __post_init__(self) -> None:
         """Take the words of a file for what they mean.
@@ -107,9 +121,9 @@ class Job:
         Raises:
             ValueError: there is no such kind of job, or no such way to share its work.
         """
-        object.__setattr__(self, "kind", JobKind(self.kind or JobKind.UNKNOWN))
+        force_setattr(self, "kind", JobKind(self.kind or JobKind.UNKNOWN))
         if self.parallelism is not None:
-            object.__setattr__(self, "parallelism", Parallelism(self.parallelism))
+            force_setattr(self, "parallelism", Parallelism(self.parallelism))
 
     @property
     def splits_the_model(self) -> bool:
@@ -122,49 +136,71 @@ class Job:
         return self.parallelism is not None and self.parallelism.splits_a_step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """Where it ran."""
+class Hardware(Record, frozen=True, kw_only=True):
+    """Where it ran.
 
-    gpu: str | None = text("GPU model as the driver or the cloud names it")
-    gpu_count: int | None = integer("GPUs of the job, over all nodes", low=1)
-    nodes: int | None = integer("machines", low=1)
-    gpu_memory_gib: float | None = number("memory of one GPU, GiB", above=0.0)
-    slice: str | None = text(
-        "the slice (MIG profile, such as 2g.20gb) of each GPU that was measured; null: all of it",
-        pattern=SLICE_NAME,
-    )
-    cpu_cores: float | None = number("cores the job may use", above=0.0)
-    ram_gib: float | None = number("host memory the job may use, GiB", above=0.0)
-    interconnect: str | None = text("between the GPUs: single, pcie, nvlink-bridge, nvlink, xgmi")
-    network_gbps: float | None = number("between the machines, Gbit/s", above=0.0)
-    provider: str | None = text("who bills, as `gpucost prices` names them")
-    instance_type: str | None = text("the provider's name of the machine")
-    region: str | None = text("the provider's region")
-    purchase: str | None = text("how it was bought", choices=PURCHASES, default="on_demand")
-    cluster: str | None = text("managed Kubernetes that it is a node of", choices=("doks", "eks"))
-    machine: str | None = text("which machine: host or instance id; jobs of one share its bill")
-    owned: bool | None = flag("whether its owner has paid for it: its hours cost nothing more")
-    paid_until: str | None = text(
-        "last day that is paid for, whatever runs: of a reservation, YYYY-MM-DD",
-        pattern=r"\d{4}-\d{2}-\d{2}",
-    )
+    Attributes:
+        gpu: GPU model as the driver or the cloud names it.
+        gpu_count: GPUs of the job, over all nodes.
+        nodes: machines.
+        gpu_memory_gib: memory of one GPU, GiB.
+        slice: the slice (MIG profile, such as 2g.20gb) of each GPU that was measured; null: all of
+            it.
+        cpu_cores: cores the job may use.
+        ram_gib: host memory the job may use, GiB.
+        interconnect: between the GPUs: single, pcie, nvlink-bridge, nvlink, xgmi.
+        network_gbps: between the machines, Gbit/s.
+        provider: who bills, as `gpucost prices` names them.
+        instance_type: the provider's name of the machine.
+        region: the provider's region.
+        purchase: how it was bought.
+        cluster: managed Kubernetes that it is a node of.
+        machine: which machine: host or instance id; jobs of one share its bill.
+        owned: whether its owner has paid for it: its hours cost nothing more.
+        paid_until: last day that is paid for, whatever runs: of a reservation, YYYY-MM-DD.
+    """
+
+    gpu: str | None = None
+    gpu_count: AtLeastOne | None = None
+    nodes: AtLeastOne | None = None
+    gpu_memory_gib: Positive | None = None
+    slice: Annotated[str, matching(SLICE_NAME)] | None = None
+    cpu_cores: Positive | None = None
+    ram_gib: Positive | None = None
+    interconnect: str | None = None
+    network_gbps: Positive | None = None
+    provider: str | None = None
+    instance_type: str | None = None
+    region: str | None = None
+    purchase: Annotated[str, one_of(PURCHASES)] | None = "on_demand"
+    cluster: Annotated[str, one_of(("doks", "eks"))] | None = None
+    machine: str | None = None
+    owned: bool | None = None
+    paid_until: Annotated[str, matching(r"\d{4}-\d{2}-\d{2}")] | None = None
 
 
 _MACHINE_LEFT_ON_S = 1800.0  # for so long machines are commonly let idle before they are ended
 _LEAST_AROUND = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """What part of the job was measured."""
+class Window(Record, frozen=True, kw_only=True):
+    """What part of the job was measured.
 
-    start: datetime | None = time("first sample")
-    duration_s: float | None = number("length of the active window, seconds", above=0.0)
-    interval_s: float | None = number("typical time between samples, seconds", above=0.0)
-    coverage: float | None = fraction("share of the window with samples")
-    idle_before_s: float | None = number("recorded before it, with nothing running, seconds")
-    idle_after_s: float | None = number("recorded after it, with nothing running, seconds")
+    Attributes:
+        start: first sample.
+        duration_s: length of the active window, seconds.
+        interval_s: typical time between samples, seconds.
+        coverage: share of the window with samples.
+        idle_before_s: recorded before it, with nothing running, seconds.
+        idle_after_s: recorded after it, with nothing running, seconds.
+    """
+
+    start: Instant | None = None
+    duration_s: Positive | None = None
+    interval_s: Positive | None = None
+    coverage: Fraction | None = None
+    idle_before_s: Measure | None = None
+    idle_after_s: Measure | None = None
 
     @property
     def idle_around_s(self) -> float:
@@ -187,223 +223,345 @@ class Window:
         return share if share >= _LEAST_AROUND else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What the job got done."""
+class Work(Record, frozen=True, kw_only=True):
+    """What the job got done.
 
-    unit: str | None = text("image, token, sample, step, request ...")
-    done: float | None = number("units done in the window")
-    total: float | None = number("units of one whole run", above=0.0)
-    rate_per_s: float | None = number("units per second over all GPUs")
+    Attributes:
+        unit: such as image, token, sample, step, request.
+        done: units done in the window.
+        total: units of one whole run.
+        rate_per_s: units per second over all GPUs.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalls:
-    """Steps that took much longer than usual."""
-
-    count: int | None = integer("their number")
-    total_s: float | None = number("their time together, seconds")
-    longest_s: float | None = number("the longest, seconds")
-    threshold_s: float | None = number("length from which a step is one, seconds", above=0.0)
+    unit: str | None = None
+    done: Measure | None = None
+    total: Positive | None = None
+    rate_per_s: Measure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """Where the time of a training step goes, means in seconds."""
+class Stalls(Record, frozen=True, kw_only=True):
+    """Steps that took much longer than usual.
 
-    count: int | None = integer("steps measured")
-    counted_by: str | None = text(
-        "what counts as a step: optimizer steps, backward passes, batches, the program's word",
-        choices=COUNTED_BY,
-    )
-    mean_s: float | None = number("a whole step", above=0.0)
-    data_wait_s: float | None = number("waiting for the input pipeline")
-    h2d_s: float | None = number("copying to the device")
-    compute_s: float | None = number("computing")
-    comm_s: float | None = number("communication that nothing hides")
-    optimizer_s: float | None = number("the optimiser")
-    checkpoint_s: float | None = number("writing checkpoints, averaged over steps")
-    loader_workers: int | None = integer("workers of the loader that feeds it; 0: none", low=0)
-    reading_cores: float | None = fraction(
-        "part of the waits for input on a core; 1: reading works"
-    )
-    p50_s: float | None = number("half of the steps take no longer, without checkpoints")
-    p95_s: float | None = number("95 % of the steps take no longer, without checkpoints")
-    max_s: float | None = number("the longest step, without checkpoints")
-    stalls: Stalls | None = record(Stalls, "steps that took much longer than usual")
-    early_count: int | None = integer("slow first steps, which are in no other figure")
-    early_s: float | None = number("a mean one of them")
+    Attributes:
+        count: their number.
+        total_s: their time together, seconds.
+        longest_s: the longest, seconds.
+        threshold_s: length from which a step is one, seconds.
+    """
+
+    count: Count | None = None
+    total_s: Measure | None = None
+    longest_s: Measure | None = None
+    threshold_s: Positive | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """A line of the program in which the stepping thread was seen."""
+class Step(Record, frozen=True, kw_only=True):
+    """Where the time of a training step goes, means in seconds.
 
-    place: str | None = text("function (file:line), the innermost of the user's own code")
-    doing: str | None = text("what went on there", choices=WORK)
-    phase: str | None = text("what it was part of; null where nothing stepped", choices=PHASES)
-    time_fraction: float | None = fraction("share of the time from the first step to the last")
-    low: float | None = fraction("low end of its 90 % interval, by the number of looks")
-    high: float | None = fraction("high end of it")
+    Attributes:
+        count: steps measured.
+        counted_by: what counts as a step: optimizer steps, backward passes, batches, the program's
+            word.
+        mean_s: a whole step.
+        data_wait_s: waiting for the input pipeline.
+        h2d_s: copying to the device.
+        compute_s: computing.
+        comm_s: communication that nothing hides.
+        optimizer_s: the optimiser.
+        checkpoint_s: writing checkpoints, averaged over steps.
+        loader_workers: workers of the loader that feeds it; 0: none.
+        reading_cores: part of the waits for input on a core; 1: reading works.
+        p50_s: half of the steps take no longer, without checkpoints.
+        p95_s: 95 % of the steps take no longer, without checkpoints.
+        max_s: the longest step, without checkpoints.
+        stalls: steps that took much longer than usual.
+        early_count: slow first steps, which are in no other figure.
+        early_s: a mean one of them.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rank:
-    """One process of a distributed run."""
-
-    rank: int | None = integer("its number")
-    steps: int | None = integer("steps that it made")
-    mean_s: float | None = number("a whole step, seconds")
-    data_wait_s: float | None = number("of it waiting for input, seconds")
-    own_fraction: float | None = fraction("share of its time in input and host code of its own")
-    place: str | None = text("where most of that time goes: function (file:line)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """What a part of the recording's time went to, all its stretches together."""
-
-    kind: str | None = text("what the job did", choices=PHASES)
-    total_s: float | None = number("seconds in it")
-    time_fraction: float | None = fraction("share of the whole recording")
-    count: int | None = integer("stretches of it")
-    kernel_time: float | None = fraction("how busy the busiest GPU was meanwhile, mean")
-    data_wait_s: float | None = number("of it waiting for input, seconds; null where unknown")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuReadings:
-    """What one GPU reported."""
-
-    index: int | None = integer("the driver's index")
-    uuid: str | None = text("the driver's identity of the device")
-    metrics: Mapping[str, Statistics] = statistics("statistics by slot")
+    count: Count | None = None
+    counted_by: Annotated[str, one_of(COUNTED_BY)] | None = None
+    mean_s: Positive | None = None
+    data_wait_s: Measure | None = None
+    h2d_s: Measure | None = None
+    compute_s: Measure | None = None
+    comm_s: Measure | None = None
+    optimizer_s: Measure | None = None
+    checkpoint_s: Measure | None = None
+    loader_workers: Count | None = None
+    reading_cores: Fraction | None = None
+    p50_s: Measure | None = None
+    p95_s: Measure | None = None
+    max_s: Measure | None = None
+    stalls: Stalls | None = None
+    early_count: Count | None = None
+    early_s: Measure | None = None
 
 
-def _host(doc: str, high: float | None = None) -> Statistics | None:
-    rule = FieldRule(kind="record", doc=doc, record=Statistics, low=0.0, high=high)
-    statistics_field: Statistics | None = field(default=None, metadata={"rule": rule})
-    return statistics_field
+class Wait(Record, frozen=True, kw_only=True):
+    """A line of the program in which the stepping thread was seen.
+
+    Attributes:
+        place: function (file:line), the innermost of the user's own code.
+        doing: what went on there.
+        phase: what it was part of; null where nothing stepped.
+        time_fraction: share of the time from the first step to the last.
+        low: low end of its 90 % interval, by the number of looks.
+        high: high end of it.
+    """
+
+    place: str | None = None
+    doing: Annotated[str, one_of(WORK)] | None = None
+    phase: Annotated[str, one_of(PHASES)] | None = None
+    time_fraction: Fraction | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """What the job used of the machine around the GPUs; all of it where no job was told apart."""
+class Rank(Record, frozen=True, kw_only=True):
+    """One process of a distributed run.
 
-    cpu_util: Statistics | None = _host("share of the cores that the job may use", 1.0)
-    cpu_busiest_core: Statistics | None = _host("share of the busiest core in use", 1.0)
-    ram_used_gib: Statistics | None = _host("host memory in use, GiB")
-    ram_growth_gib_per_h: Statistics | None = _host("its growth where it does not level off")
-    disk_read_mib_s: Statistics | None = _host("disk reads, MiB/s")
-    disk_write_mib_s: Statistics | None = _host("disk writes, MiB/s")
-    net_rx_mib_s: Statistics | None = _host("network in, MiB/s")
-    net_tx_mib_s: Statistics | None = _host("network out, MiB/s")
+    Attributes:
+        rank: its number.
+        steps: steps that it made.
+        mean_s: a whole step, seconds.
+        data_wait_s: of it waiting for input, seconds.
+        own_fraction: share of its time in input and host code of its own.
+        place: where most of that time goes: function (file:line).
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherGpu:
-    """A GPU of the machine that the job was not seen on."""
-
-    index: int | None = integer("the driver's index")
-    uuid: str | None = text("the driver's identity of the device")
-    gpu: str | None = text("GPU model as the driver names it")
-    users: tuple[str, ...] = texts("whose processes were on it; none: nobody's")
-    kernel_time: float | None = fraction("how busy it was meanwhile, mean")
-    used_gib: float | None = number("its memory in use meanwhile, mean, GiB")
+    rank: Count | None = None
+    steps: Count | None = None
+    mean_s: Measure | None = None
+    data_wait_s: Measure | None = None
+    own_fraction: Fraction | None = None
+    place: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """The whole machine, of which the job may hold a part; `host` is the job's part."""
+class Phase(Record, frozen=True, kw_only=True):
+    """What a part of the recording's time went to, all its stretches together.
 
-    gpu_count: int | None = integer("GPUs of the machine")
-    cpu_cores: float | None = number("cores of the machine", above=0.0)
-    ram_gib: float | None = number("memory of the machine, GiB", above=0.0)
-    cpu_util: Statistics | None = _host("share of all cores in use, by everyone", 1.0)
-    ram_used_gib: Statistics | None = _host("memory in use, by everyone, GiB")
-    net_rx_mib_s: Statistics | None = _host("network in while others worked too, MiB/s")
-    net_tx_mib_s: Statistics | None = _host("network out while others worked too, MiB/s")
-    others: tuple[OtherGpu, ...] = records(OtherGpu, "its GPUs that the job was not seen on")
+    Attributes:
+        kind: what the job did.
+        total_s: seconds in it.
+        time_fraction: share of the whole recording.
+        count: stretches of it.
+        kernel_time: how busy the busiest GPU was meanwhile, mean.
+        data_wait_s: of it waiting for input, seconds; null where unknown.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonthlyUse:
-    """What a month of this job looks like."""
-
-    hours_per_month: float | None = number("hours the machine is held, at most 744", high=744.0)
-    egress_gib_per_month: float | None = number("data sent out, GiB")
-    storage_gib: float | None = number("data kept, GiB")
+    kind: Annotated[str, one_of(PHASES)] | None = None
+    total_s: Measure | None = None
+    time_fraction: Fraction | None = None
+    count: Count | None = None
+    kernel_time: Fraction | None = None
+    data_wait_s: Measure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseByHour:
+class GpuReadings(Record, frozen=True, kw_only=True):
+    """What one GPU reported.
+
+    Attributes:
+        index: the driver's index.
+        uuid: the driver's identity of the device.
+        metrics: statistics by slot.
+    """
+
+    index: Count | None = None
+    uuid: str | None = None
+    metrics: Mapping[str, Statistics] = {}
+
+
+class Host(Record, frozen=True, kw_only=True):
+    """What the job used of the machine around the GPUs; all of it where no job was told apart.
+
+    Attributes:
+        cpu_util: share of the cores that the job may use.
+        cpu_busiest_core: share of the busiest core in use.
+        ram_used_gib: host memory in use, GiB.
+        ram_growth_gib_per_h: its growth where it does not level off.
+        disk_read_mib_s: disk reads, MiB/s.
+        disk_write_mib_s: disk writes, MiB/s.
+        net_rx_mib_s: network in, MiB/s.
+        net_tx_mib_s: network out, MiB/s.
+    """
+
+    cpu_util: Statistics | None = None
+    cpu_busiest_core: Statistics | None = None
+    ram_used_gib: Statistics | None = None
+    ram_growth_gib_per_h: Statistics | None = None
+    disk_read_mib_s: Statistics | None = None
+    disk_write_mib_s: Statistics | None = None
+    net_rx_mib_s: Statistics | None = None
+    net_tx_mib_s: Statistics | None = None
+
+
+class OtherGpu(Record, frozen=True, kw_only=True):
+    """A GPU of the machine that the job was not seen on.
+
+    Attributes:
+        index: the driver's index.
+        uuid: the driver's identity of the device.
+        gpu: GPU model as the driver names it.
+        users: whose processes were on it; none: nobody's.
+        kernel_time: how busy it was meanwhile, mean.
+        used_gib: its memory in use meanwhile, mean, GiB.
+    """
+
+    index: Count | None = None
+    uuid: str | None = None
+    gpu: str | None = None
+    users: tuple[str, ...] = ()
+    kernel_time: Fraction | None = None
+    used_gib: Measure | None = None
+
+
+class Machine(Record, frozen=True, kw_only=True):
+    """The whole machine, of which the job may hold a part; `host` is the job's part.
+
+    Attributes:
+        gpu_count: GPUs of the machine.
+        cpu_cores: cores of the machine.
+        ram_gib: memory of the machine, GiB.
+        cpu_util: share of all cores in use, by everyone.
+        ram_used_gib: memory in use, by everyone, GiB.
+        net_rx_mib_s: network in while others worked too, MiB/s.
+        net_tx_mib_s: network out while others worked too, MiB/s.
+        others: its GPUs that the job was not seen on.
+    """
+
+    gpu_count: Count | None = None
+    cpu_cores: Positive | None = None
+    ram_gib: Positive | None = None
+    cpu_util: Statistics | None = None
+    ram_used_gib: Statistics | None = None
+    net_rx_mib_s: Statistics | None = None
+    net_tx_mib_s: Statistics | None = None
+    others: Several[OtherGpu] = ()
+
+
+class MonthlyUse(Record, frozen=True, kw_only=True):
+    """What a month of this job looks like.
+
+    Attributes:
+        hours_per_month: hours the machine is held, at most 744.
+        egress_gib_per_month: data sent out, GiB.
+        storage_gib: data kept, GiB.
+    """
+
+    hours_per_month: Annotated[float, Meta(ge=0, le=744)] | None = None
+    egress_gib_per_month: Measure | None = None
+    storage_gib: Measure | None = None
+
+
+_ByHour = Annotated[tuple[Fraction, ...], of_length(0, 24, 168)]
+
+
+class UseByHour(Record, frozen=True, kw_only=True):
     """How much of a GPU's time the job took in each hour, over all of the recording.
 
     24 numbers are the hours of any day from 0 h UTC, 168 those of a week from Monday 0 h UTC.
+
+    Attributes:
+        mean: share of the time, mean over GPUs.
+        spread: standard deviation of its five-minute means in that hour.
     """
 
-    mean: tuple[float, ...] = numbers(
-        "share of the time, mean over GPUs", counts=(24, 168), high=1.0
-    )
-    spread: tuple[float, ...] = numbers(
-        "standard deviation of its five-minute means in that hour", counts=(24, 168), high=1.0
-    )
+    mean: _ByHour = ()
+    spread: _ByHour = ()
+
+    def __post_init__(self) -> None:
+        for shares in (self.mean, self.spread):
+            if len(shares) not in {0, 24, 168}:
+                raise ValueError(f"24 or 168 numbers are wanted, not {len(shares)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """The run of several processes or machines that this profile is a part of."""
+class Run(Record, frozen=True, kw_only=True):
+    """The run of several processes or machines that this profile is a part of.
 
-    id: str | None = text("what the parts of the run have in common: its scheduler's name for it")
-    node: str | None = text("which of its machines, as a hash of the host's name")
-    world: int | None = integer("processes of the whole run", low=1)
-    cpus: str | None = text("cores that this part may use, by the system's numbers: 0-3,8")
+    Attributes:
+        id: what the parts of the run have in common: its scheduler's name for it.
+        node: which of its machines, as a hash of the host's name.
+        world: processes of the whole run.
+        cpus: cores that this part may use, by the system's numbers: 0-3,8.
+    """
+
+    id: str | None = None
+    node: str | None = None
+    world: AtLeastOne | None = None
+    cpus: str | None = None
 
 
 SAMPLES, STEPS = ".samples.parquet", ".steps.jsonl"
 """What the series of NAME.json are called: NAME.samples.parquet, NAME.steps.jsonl."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """Files with the raw series, beside the profile."""
+class Series(Record, frozen=True, kw_only=True):
+    """Files with the raw series, beside the profile.
 
-    samples: str | None = text("Parquet file: t_s, gpu and slots")
-    steps: str | None = text("JSON lines: t_s, step, n, step_s, data_wait_s, loss")
+    Attributes:
+        samples: Parquet file: t_s, gpu and slots.
+        steps: JSON lines: t_s, step, n, step_s, data_wait_s, loss.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column of a source: whole-file figures in the source's own unit."""
-
-    source: str = text("the source's name of it", default="")
-    slot: str | None = text("the slot it fills")
-    scale: float | None = number("factor from the source's unit to the slot's", low=None)
-    n: int | None = integer("values read")
-    mean: float | None = number("mean of the values, unweighted", low=None)
-    min: float | None = number("least value", low=None)
-    max: float | None = number("greatest value", low=None)
+    samples: str | None = None
+    steps: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """One file that the profile was made from."""
+class Column(Record, frozen=True, kw_only=True):
+    """One column of a source: whole-file figures in the source's own unit.
 
-    path: str | None = text("the file's name")
-    sha256: str | None = text("of its bytes")
-    format: str | None = text("what it was read as")
-    columns: tuple[Column, ...] = records(Column, "its columns")
-    dropped: object = anything("rows dropped, by reason")
+    Attributes:
+        source: the source's name of it.
+        slot: the slot it fills.
+        scale: factor from the source's unit to the slot's.
+        n: values read.
+        mean: mean of the values, unweighted.
+        min: least value.
+        max: greatest value.
+    """
+
+    source: str = ""
+    slot: str | None = None
+    scale: Real | None = None
+    n: Count | None = None
+    mean: Real | None = None
+    min: Real | None = None
+    max: Real | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """What is wrong with one GPU, its link or its power limit."""
+class Source(Record, frozen=True, kw_only=True):
+    """One file that the profile was made from.
 
-    gpu: str = text("which one", default="the GPU")
-    code: str = text("what is wrong", choices=FAULTS, default="lost")
-    value: float | None = number("number of the error, errors, lanes or watts")
-    most: float | None = number("lanes or watts that it could have")
+    Attributes:
+        path: the file's name.
+        sha256: of its bytes.
+        format: what it was read as.
+        columns: its columns.
+        dropped: rows dropped, by reason.
+    """
+
+    path: str | None = None
+    sha256: str | None = None
+    format: str | None = None
+    columns: Several[Column] = ()
+    dropped: object = None
+
+
+class Health(Record, frozen=True, kw_only=True):
+    """What is wrong with one GPU, its link or its power limit.
+
+    Attributes:
+        gpu: which one.
+        code: what is wrong.
+        value: number of the error, errors, lanes or watts.
+        most: lanes or watts that it could have.
+    """
+
+    gpu: str = "the GPU"
+    code: Annotated[str, one_of(FAULTS)] = "lost"
+    value: Measure | None = None
+    most: Measure | None = None
 
     @property
     def is_failing(self) -> bool:
@@ -430,40 +588,64 @@ class Health:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where the numbers come from."""
+class Provenance(Record, frozen=True, kw_only=True):
+    """Where the numbers come from.
 
-    sources: tuple[Source, ...] = records(Source, "files read")
-    notes: tuple[str, ...] = texts("what a reader should know about the data")
+    Attributes:
+        sources: files read.
+        notes: what a reader should know about the data.
+    """
+
+    sources: Several[Source] = ()
+    notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What one job measured, ready to diagnose and plan."""
+class Profile(Record, frozen=True, kw_only=True):
+    """What one job measured, ready to diagnose and plan.
 
-    job: Job = record(Job, "what runs", default=Job())
-    hardware: Hardware = record(Hardware, "where it ran", default=Hardware())
-    window: Window | None = record(Window, "what was measured")
-    work: Work | None = record(Work, "what got done")
-    step: Step | None = record(Step, "where a step's time goes")
-    phases: tuple[Phase, ...] = records(Phase, "what the recording's time went to")
-    waits: tuple[Wait, ...] = records(Wait, "where the program was seen, most often first")
-    ranks: tuple[Rank, ...] = records(Rank, "the processes of a distributed run")
-    changes: tuple[Change, ...] = records(Change, "what `gpucost run` applied and left")
-    experiment: TriedInTurns | None = record(
-        TriedInTurns, "settings tried in turns within this run"
-    )
-    trace: TracedSteps | None = record(TracedSteps, "steps under the framework's own profiler")
-    gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
-    health: tuple[Health, ...] = records(Health, "what is wrong with GPUs, as logs tell it")
-    by_hour: UseByHour | None = record(UseByHour, "how busy its GPUs were in each hour")
-    host: Host | None = record(Host, "the machine around the GPUs")
-    run: Run | None = record(Run, "the run of several machines that this is a part of")
-    machine: Machine | None = record(Machine, "the whole machine, where it was measured")
-    usage: MonthlyUse | None = record(MonthlyUse, "what a month looks like")
-    series: Series | None = record(Series, "raw series beside this file")
-    provenance: Provenance = record(Provenance, "where the numbers come from", default=Provenance())
+    Attributes:
+        job: what runs.
+        hardware: where it ran.
+        window: what was measured.
+        work: what got done.
+        step: where a step's time goes.
+        phases: what the recording's time went to.
+        waits: where the program was seen, most often first.
+        ranks: the processes of a distributed run.
+        changes: what `gpucost run` applied and left.
+        experiment: settings tried in turns within this run.
+        trace: steps under the framework's own profiler.
+        gpus: one entry per GPU.
+        health: what is wrong with GPUs, as logs tell it.
+        by_hour: how busy its GPUs were in each hour.
+        host: the machine around the GPUs.
+        run: the run of several machines that this is a part of.
+        machine: the whole machine, where it was measured.
+        usage: what a month looks like.
+        series: raw series beside this file.
+        provenance: where the numbers come from.
+    """
+
+    job: Job = Job()
+    hardware: Hardware = Hardware()
+    window: Window | None = None
+    work: Work | None = None
+    step: Step | None = None
+    phases: Several[Phase] = ()
+    waits: Several[Wait] = ()
+    ranks: Several[Rank] = ()
+    changes: Several[Change] = ()
+    experiment: TriedInTurns | None = None
+    trace: TracedSteps | None = None
+    gpus: Several[GpuReadings] = ()
+    health: Several[Health] = ()
+    by_hour: UseByHour | None = None
+    host: Host | None = None
+    run: Run | None = None
+    machine: Machine | None = None
+    usage: MonthlyUse | None = None
+    series: Series | None = None
+    provenance: Provenance = Provenance()
 
     @property
     def gpu_count(self) -> int:

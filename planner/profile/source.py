@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from planner.profile.codec import dump
 from planner.profile.model import GpuReadings, OtherGpu, Profile, Statistics

@@ -2,29 +2,37 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from planner.profile.fields import (
-    flag,
-    fraction,
-    integer,
-    number,
-    numbers,
-    record,
-    records,
-    text,
-    texts,
+    AtLeastOne,
+    Count,
+    Fraction,
+    Measure,
+    Positive,
+    Record,
+    Several,
+    one_of,
 )
 from planner.profile.kinds import OUTCOMES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What `gpucost run` made of one action of a recipe."""
+class Change(Record, frozen=True, kw_only=True):
+    """What `gpucost run` made of one action of a recipe.
 
-    action: str | None = text("action code; `environment` for a variable that belongs to none")
-    outcome: str | None = text("what became of it", choices=OUTCOMES)
-    what: str | None = text("what was set, or why it was left")
-    where: str | None = text("which loader, model or optimizer; null where it is the whole run")
+    Attributes:
+        action: action code; `environment` for a variable that belongs to none.
+        outcome: what became of it.
+        what: what was set, or why it was left.
+        where: which loader, model or optimizer; null where it is the whole run.
+    """
+
+    action: str | None = None
+    outcome: Annotated[str, one_of(OUTCOMES)] | None = None
+    what: str | None = None
+    where: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -37,16 +45,20 @@ ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
 KEPT = ("on", "off")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceRow:
-    """An operator of traced steps, or a place where none ran."""
+class TraceRow(Record, frozen=True, kw_only=True):
+    """An operator of traced steps, or a place where none ran.
 
-    kind: str | None = text(
-        "operator: its own time; idle: nothing ran", choices=("operator", "idle")
-    )
-    name: str | None = text("of the operator; of idle time what the host did, or what came next")
-    count: int | None = integer("how often, in all traced steps")
-    seconds: float | None = number("together, of all traced steps")
+    Attributes:
+        kind: operator: its own time; idle: nothing ran.
+        name: of the operator; of idle time what the host did, or what came next.
+        count: how often, in all traced steps.
+        seconds: together, of all traced steps.
+    """
+
+    kind: Annotated[str, one_of(("operator", "idle"))] | None = None
+    name: str | None = None
+    count: Count | None = None
+    seconds: Measure | None = None
 
     def line(self, steps: int, all_s: float) -> str:
         """Return the row for people: its share, milliseconds and calls a step."""
@@ -55,15 +67,22 @@ class TraceRow:
         return f"  {self.kind:8} {figures}  {self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedSteps:
-    """Steps under the framework's own profiler, which makes them longer."""
+class TracedSteps(Record, frozen=True, kw_only=True):
+    """Steps under the framework's own profiler, which makes them longer.
 
-    steps: int | None = integer("how many", low=1)
-    seconds: float | None = number("together")
-    device: str | None = text("what the times are of", choices=("gpu", "cpu"))
-    idle_s: float | None = number("of it nothing ran there, seconds")
-    rows: tuple[TraceRow, ...] = records(TraceRow, "operators, then idle times, largest first")
+    Attributes:
+        steps: how many.
+        seconds: together.
+        device: what the times are of.
+        idle_s: of it nothing ran there, seconds.
+        rows: operators, then idle times, largest first.
+    """
+
+    steps: AtLeastOne | None = None
+    seconds: Measure | None = None
+    device: Annotated[str, one_of(("gpu", "cpu"))] | None = None
+    idle_s: Measure | None = None
+    rows: Several[TraceRow] = ()
 
     @property
     def table(self) -> tuple[str, ...]:
@@ -78,28 +97,43 @@ class TracedSteps:
         return (head, names, *(row.line(steps, seconds) for row in self.rows))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriedInTurns:
-    """A designed experiment within one run: blocks of steps with the settings on and off."""
+class TriedInTurns(Record, frozen=True, kw_only=True):
+    """A designed experiment within one run: blocks of steps with the settings on and off.
 
-    actions: tuple[str, ...] = texts("action codes that were switched together")
-    ended: str | None = text(
-        "planned: by the pilot; no-room for so many; with the run; too-few to say; a setting lost",
-        choices=ENDED,
-    )
-    low: float | None = number("speed-up of on over off, low end of its 95 % interval", above=0.0)
-    mid: float | None = number("speed-up of on over off, as measured", above=0.0)
-    high: float | None = number("speed-up of on over off, high end of the interval", above=0.0)
-    smallest: float | None = number("least speed-up that would be found in 4 of 5 runs", above=0.0)
-    on_s: float | None = number("mean step with the settings on, seconds", above=0.0)
-    off_s: float | None = number("mean step with them off, seconds", above=0.0)
-    fours: int | None = integer("fours of blocks that the interval rests on")
-    planned_fours: int | None = integer("fours that the pilot asked for")
-    block_steps: int | None = integer("steps a block", low=1)
-    settle_steps: int | None = integer("of them left out, as the switch is in them")
-    first_step: int | None = integer("first step of the first block", low=1)
-    why: str | None = text("why a setting was lost meanwhile")
-    kept: str | None = text("what stayed afterwards; null where the run ended", choices=KEPT)
+    Attributes:
+        actions: action codes that were switched together.
+        ended: planned: by the pilot; no-room for so many; with the run; too-few to say; a setting
+            lost.
+        low: speed-up of on over off, low end of its 95 % interval.
+        mid: speed-up of on over off, as measured.
+        high: speed-up of on over off, high end of the interval.
+        smallest: least speed-up that would be found in 4 of 5 runs.
+        on_s: mean step with the settings on, seconds.
+        off_s: mean step with them off, seconds.
+        fours: fours of blocks that the interval rests on.
+        planned_fours: fours that the pilot asked for.
+        block_steps: steps a block.
+        settle_steps: of them left out, as the switch is in them.
+        first_step: first step of the first block.
+        why: why a setting was lost meanwhile.
+        kept: what stayed afterwards; null where the run ended.
+    """
+
+    actions: tuple[str, ...] = ()
+    ended: Annotated[str, one_of(ENDED)] | None = None
+    low: Positive | None = None
+    mid: Positive | None = None
+    high: Positive | None = None
+    smallest: Positive | None = None
+    on_s: Positive | None = None
+    off_s: Positive | None = None
+    fours: Count | None = None
+    planned_fours: Count | None = None
+    block_steps: AtLeastOne | None = None
+    settle_steps: Count | None = None
+    first_step: AtLeastOne | None = None
+    why: str | None = None
+    kept: Annotated[str, one_of(KEPT)] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -166,21 +200,26 @@ class TurnsSeen:
     lost: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """A measured latency: of requests, of first tokens, of the tokens that follow."""
+class Latency(Record, frozen=True, kw_only=True):
+    """A measured latency: of requests, of first tokens, of the tokens that follow.
 
-    mean: float | None = number("milliseconds")
-    p50: float | None = number("milliseconds")
-    p95: float | None = number("milliseconds")
-    p99: float | None = number("milliseconds")
-    bounds: tuple[float, ...] = numbers(
-        "milliseconds: of the histogram's buckets that hold the percentiles; empty: no histogram",
-        counts=tuple(range(7)),
-    )
+    Attributes:
+        mean: milliseconds.
+        p50: milliseconds.
+        p95: milliseconds.
+        p99: milliseconds.
+        bounds: milliseconds: of the histogram's buckets that hold the percentiles; empty: no
+            histogram.
+    """
+
+    mean: Measure | None = None
+    p50: Measure | None = None
+    p95: Measure | None = None
+    p99: Measure | None = None
+    bounds: Annotated[tuple[Measure, ...], Meta(max_length=6)] = ()
 
     @classmethod
-    def of(cls, figures: Mapping[str, float], bounds: tuple[float, ...] = ()) -> "Latency":
+    def of(cls, figures: Mapping[str, float], bounds: Several[float] = ()) -> "Latency":
         """Return a latency of milliseconds by name: mean, p50, p95, p99."""
         mean, p50, p95, p99 = (figures.get(name) for name in ("mean", "p50", "p95", "p99"))
         return cls(mean=mean, p50=p50, p95=p95, p99=p99, bounds=bounds)
@@ -193,31 +232,50 @@ class Latency:
         return low, min((bound for bound in self.bounds if bound >= value), default=value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicas:
-    """How many copies of an inference job run."""
+class Replicas(Record, frozen=True, kw_only=True):
+    """How many copies of an inference job run.
 
-    now: int | None = integer("copies running now", low=0, default=1)
-    min: int | None = integer("fewest copies wanted")
-    peak: int | None = integer("most copies seen")
+    Attributes:
+        now: copies running now.
+        min: fewest copies wanted.
+        peak: most copies seen.
+    """
+
+    now: Count | None = 1
+    min: Count | None = None
+    peak: Count | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """What an inference server reports of its queue, cache and tokens, means over the window."""
+class Serving(Record, frozen=True, kw_only=True):
+    """What an inference server reports of its queue, cache and tokens, means over the window.
 
-    model: str | None = text("the language model that is served, as Hugging Face names it")
-    kv_cache_fraction: float | None = fraction("share of the KV cache in use")
-    requests_running: float | None = number("requests in the batch")
-    requests_waiting: float | None = number("requests that wait for the batch")
-    preemptions_per_s: float | None = number("requests thrown out of the batch for memory")
-    prompt_tokens_per_s: float | None = number("tokens of prompts taken in")
-    generated_tokens_per_s: float | None = number("tokens given out")
-    failures_per_s: float | None = number("requests that failed")
-    all_at_once: bool | None = flag("whether a benchmark sent every request at the start")
-    queue_ms: Latency | None = record(Latency, "how long a request waits for the batch")
-    first_token_ms: Latency | None = record(Latency, "from a request to its first token")
-    token_ms: Latency | None = record(Latency, "from one token to the next")
+    Attributes:
+        model: the language model that is served, as Hugging Face names it.
+        kv_cache_fraction: share of the KV cache in use.
+        requests_running: requests in the batch.
+        requests_waiting: requests that wait for the batch.
+        preemptions_per_s: requests thrown out of the batch for memory.
+        prompt_tokens_per_s: tokens of prompts taken in.
+        generated_tokens_per_s: tokens given out.
+        failures_per_s: requests that failed.
+        all_at_once: whether a benchmark sent every request at the start.
+        queue_ms: how long a request waits for the batch.
+        first_token_ms: from a request to its first token.
+        token_ms: from one token to the next.
+    """
+
+    model: str | None = None
+    kv_cache_fraction: Fraction | None = None
+    requests_running: Measure | None = None
+    requests_waiting: Measure | None = None
+    preemptions_per_s: Measure | None = None
+    prompt_tokens_per_s: Measure | None = None
+    generated_tokens_per_s: Measure | None = None
+    failures_per_s: Measure | None = None
+    all_at_once: bool | None = None
+    queue_ms: Latency | None = None
+    first_token_ms: Latency | None = None
+    token_ms: Latency | None = None
 
     @property
     def makes_tokens(self) -> bool:

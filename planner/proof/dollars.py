@@ -10,9 +10,8 @@ from planner.choice.baseline import bill_of_work, find_baseline, find_today
 from planner.choice.requirements import Requirements
 from planner.choice.workload import choose_period, workload
 from planner.models.estimate import Estimate
-from planner.plan.bill import CostLine, RentedOffer, offer_on
+from planner.plan.bill import CostLine, RentedOffer, cost_lines, offer_on
 from planner.plan.job import JobPlan
-from planner.plan.making import cost_lines
 from planner.plan.plan import Plan
 from planner.plan.read import FoundOption, every_option, find_option
 from planner.profile.kinds import APPLIED, JobKind

@@ -17,8 +17,10 @@ gain: nobody looks at the answer to decide whether to go on.
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, stdev
+
+from msgspec.structs import replace
 
 from planner.profile.trials import TriedInTurns, TurnsSeen
 from planner.proof.speed import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile

@@ -1,6 +1,6 @@
 """The shares of a GPU, a host and its cores that a job takes, and what others leave."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from planner.profile.model import Profile, Statistics
 

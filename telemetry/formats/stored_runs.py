@@ -5,7 +5,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from planner.profile.kinds import SLOTS
@@ -202,7 +201,7 @@ def _text(file: Path) -> str:
 
 
 HOST, _OF_MACHINE = "host.", "machine."
-_HOST_FIELDS = tuple(field.name for field in fields(Host))
+_HOST_FIELDS = Host.__struct_fields__
 OURS = {
     TIME,
     GPU,

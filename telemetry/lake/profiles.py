@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from planner.profile.kinds import SLOTS

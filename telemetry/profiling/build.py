@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from planner.profile.codec import possible
@@ -142,7 +143,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     measured = _window(merged, window, readings.coverage, hints)
     rated_s = window.whole_s - measured.idle_around_s
     own = merged.labels.get(label or "", JobLabels())
-    hardware = replace(hardware, slice=piece)
+    hardware = structs.replace(hardware, slice=piece)
     work = _work(merged, window, hints, rated_s)
     if work is None and own.is_complete and window.whole_s > 0:
         work = Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
@@ -229,7 +230,7 @@ def _step(merged: Recording, window: ActiveWindow) -> Step | None:
     step, workers = step_of(merged.observed, window), merged.settings.loader_workers
     if workers is None or (step is not None and step.loader_workers is not None):
         return step
-    return replace(step or Step(), loader_workers=workers)
+    return structs.replace(step or Step(), loader_workers=workers)
 
 
 def nothing_left(sources: Iterable[Source]) -> str:
@@ -448,7 +449,7 @@ def _machine(merged: Recording, window: ActiveWindow) -> Machine | None:
     machine = merged.observed.machine if merged.observed else None
     if machine is None and not any(figures.values()):
         return None
-    return replace(machine or Machine(), **figures)
+    return structs.replace(machine or Machine(), **figures)
 
 
 def _of_host(

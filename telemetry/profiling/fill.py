@@ -1,7 +1,8 @@
 """Fills the gaps of a finished profile from hints; what the profile says itself stays."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from planner.profile.kinds import JobKind
 from planner.profile.model import Host, Job, Profile, Statistics, Work

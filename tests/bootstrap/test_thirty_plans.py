@@ -39,9 +39,7 @@ _RECIPE = MachineSettings(
         "NCCL_SOCKET_IFNAME": "^lo,docker",
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
     },
-    nproc_per_node=8,
-    numa=True,
-    max_restarts=3,
+    launcher={"nproc_per_node": 8, "numa": "auto", "max_restarts": 3},
 )
 
 

@@ -13,10 +13,12 @@ import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.profile.codec import parse_profiles
 from planner.profile.kinds import SLOTS
@@ -96,7 +98,7 @@ def nudged(profile: Profile, scale: float) -> Profile:
     """Return the profile with each reading of GPU and host multiplied; fractions end at 1."""
 
     def nudge(statistics: Statistics, high: float | None) -> Statistics:
-        values = {f.name: getattr(statistics, f.name) for f in fields(Statistics)}
+        values = {name: getattr(statistics, name) for name in Statistics.__struct_fields__}
         known = {name: v * scale for name, v in values.items() if v is not None}
         return Statistics(**{n: v if high is None else min(v, high) for n, v in known.items()})
 
@@ -107,9 +109,9 @@ def nudged(profile: Profile, scale: float) -> Profile:
     host = profile.host and replace(
         profile.host,
         **{
-            f.name: nudge(s, 1.0 if f.name == "cpu_util" else None)
-            for f in fields(Host)
-            if (s := getattr(profile.host, f.name)) is not None
+            name: nudge(s, 1.0 if name == "cpu_util" else None)
+            for name in Host.__struct_fields__
+            if (s := getattr(profile.host, name)) is not None
         },
     )
     return replace(profile, gpus=gpus, host=host)
@@ -159,7 +161,7 @@ def _from_series(case: LabelledCase) -> Profile:
     rows.sort(key=lambda row: (row[0], row[1]))
     profile = _read(header, rows, Hints(gpu=case.given["hardware"]["gpu"], kind=job["kind"]))
     hardware = {**case.given["hardware"], "gpu": profile.hardware.gpu}
-    known = {f: getattr(profile.hardware, f) for f in Hardware.__dataclass_fields__}
+    known = {f: getattr(profile.hardware, f) for f in Hardware.__struct_fields__}
     return replace(
         profile,
         job=replace(profile.job, **{k: v for k, v in job.items() if k != "kind"}),

@@ -4,7 +4,6 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +99,9 @@ def _all(profile: Profile) -> Iterator[tuple[str, Statistics]]:
     for gpu in profile.gpus:
         yield from gpu.metrics.items()
     if profile.host is not None:
-        for field in fields(profile.host):
-            if (found := getattr(profile.host, field.name)) is not None:
-                yield field.name, found
+        for name in profile.host.__struct_fields__:
+            if (found := getattr(profile.host, name)) is not None:
+                yield name, found
 
 
 @pytest.mark.usefixtures("soon")

@@ -1,9 +1,10 @@
 """Profiles, offers and catalogs for tests, complete but for what a test is about."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.actions import Action
 from planner.choice.baseline import Baseline
@@ -105,7 +106,7 @@ def a_profile(
 
 
 def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(cls.__dataclass_fields__)
+    return tuple(cls.__struct_fields__)
 
 
 def _of(cls: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

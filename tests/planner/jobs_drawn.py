@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
-from planner.profile.model import KINDS, PARALLELISMS, PRECISIONS, Latency, Profile, Statistics
+from planner.profile.kinds import KINDS, PARALLELISMS, PRECISIONS
+from planner.profile.model import Latency, Profile, Statistics
 from pricing.hardware import gpus
 from tests.planner.factories import a_profile
 

@@ -1,7 +1,6 @@
 """The whole plan: the same for any order of inputs, and refused in words where it must be."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
 from planner.models.document import to_text

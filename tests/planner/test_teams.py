@@ -1,13 +1,13 @@
 """The bill by team, owner and cost centre adds up to the cent."""
 
 import json
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
 from planner.models.costs import BillUse, TeamShare

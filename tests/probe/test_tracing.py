@@ -1,10 +1,10 @@
 """A trace of some steps: operators by their own time, idle gaps by what the host did."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpucost.profiling.profile_writer import _traced
 from planner.profile.model import Profile

@@ -4,12 +4,12 @@ import gzip
 import json
 import os
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, join_runs

@@ -2,12 +2,12 @@
 
 import os
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from planner.profile.codec import dump
 from planner.profile.model import Profile, Statistics

@@ -1,6 +1,6 @@
 """The first screen of a job says why what it names is not the least, and nothing twice."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from planner.plan.making import to_plan
 from planner.profile.model import Provenance

@@ -20,7 +20,7 @@ from gpucost.views.output import (
     terminal_height,
 )
 from planner.actions import action
-from planner.actions.settings import profiled_run, today_settings
+from planner.actions.settings import profiled_run, settings_by_action
 from planner.diagnosis.diagnose import diagnose
 from planner.plan.job import Remedy
 from planner.plan.making import remedy_documents
@@ -58,7 +58,6 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hin
 
 def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> Diagnosis:
     return Diagnosis(
-        schema="gpucost.diagnosis/v1",
         jobs=tuple(
             DiagnosedJob(name=profile.job.name, findings=findings, remedies=_remedies(profile))
             for profile, findings in judged
@@ -68,9 +67,8 @@ def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> Diagnosis:
 
 def _remedies(profile: Profile) -> tuple[Remedy, ...]:
     signals = read_signals(profile)
-    machine = today_settings(signals, profiled_run(profile))
-    fitted = (action(code, signals) for code in machine.values)
-    return remedy_documents(fitted, machine, {})
+    settings = settings_by_action(signals, profiled_run(profile))
+    return remedy_documents((action(code, signals) for code in settings), settings, {})
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """Parts of a run as the tests of joining make them; light, for processes of their own import it."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from msgspec.structs import replace
 
 from gpucost.files.writing import write_file
 from gpucost.profiling import run_files

@@ -5,12 +5,12 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from gpucost.live.sources import read_sources
 from gpucost.profiling import run_files

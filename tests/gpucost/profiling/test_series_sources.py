@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from gpucost.files.writing import write_file
 from gpucost.profiling.run_files import write_series

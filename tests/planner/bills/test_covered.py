@@ -1,10 +1,10 @@
 """A bill beside telemetry says in dollars what of its GPU machines was recorded, and what not."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from planner.bills.formats import read_bill
 from planner.bills.review import Review, review, with_machines

@@ -1,6 +1,5 @@
 """What is paid already is owed in every option; asked-for actions are in every option."""
 
-from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
 from planner.plan.making import to_plan

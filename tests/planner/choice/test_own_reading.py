@@ -1,12 +1,13 @@
 """A program that reads its input by itself: workers by what reading wants, cores as measured."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.actions.effects import workers_effect
-from planner.actions.settings import MachineSettings
+from planner.actions.settings import Settings
 from planner.choice.context import JobContext
 from planner.choice.option import how_it_runs
 from planner.choice.search import find_candidates
@@ -38,12 +39,12 @@ def _job(reading_cores: float | None, used: float, **changes: float) -> JobConte
     return a_case(running(loop, FOUR_CORES), a_catalog(FOUR_CORES, BIG))
 
 
-def _with_workers(job: JobContext, size: str) -> tuple[Estimate, MachineSettings]:
+def _with_workers(job: JobContext, size: str) -> tuple[Estimate, Mapping[str, Settings]]:
     """Return the predicted speed-up by the quick fixes on a size, and what is set there."""
     candidates, _ = find_candidates(job)
     found = [one for one in candidates if one.offer.instance_type == size]
     one = next(one for one in found if one.actions and "gpu-preprocessing" not in one.actions)
-    _, settings = how_it_runs(one, job)
+    *_, settings = how_it_runs(one, job)
     return one.speed, settings
 
 
@@ -53,7 +54,7 @@ def test_reads_that_wait_get_more_workers_than_cores() -> None:
     One core's worth of workers was what the 2 cores afforded before waiting was told from work.
     """
     speed, settings = _with_workers(_job(0.04, 0.09), "today")
-    assert settings.values["dataloader-workers"]["num_workers"] == 16
+    assert settings["dataloader-workers"]["num_workers"] == 16
     assert speed.high == pytest.approx(16 / 0.95, rel=0.05)
     assert speed.mid > 10.0
     assert speed.low < 6.0

@@ -1,6 +1,5 @@
 """What is recommended is never a gamble, and better offers never make the answer worse."""
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from operator import attrgetter
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 
 from planner.actions import ACTIONS
 from planner.choice.option import Option

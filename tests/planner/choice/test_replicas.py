@@ -2,13 +2,13 @@
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpucost.commands.planning.export import task_text
 from planner.choice.option import Option

@@ -1,6 +1,5 @@
 """A machine is billed once: split among the jobs on it, and saved only when it goes or shrinks."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 
 from planner.models.document import encode
 from planner.plan.draft import PlanDraft

@@ -1,9 +1,9 @@
 """What today's machine cannot do is said, and answered with a machine that can."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from planner.plan.making import to_plan
 from planner.profile.model import Latency, Profile, Statistics

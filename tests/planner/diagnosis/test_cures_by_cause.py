@@ -3,10 +3,10 @@
 Every figure here was worked out by hand before the product was run.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.actions import action
 from planner.diagnosis.diagnose import diagnose, fixes

@@ -1,8 +1,7 @@
 """What fails is mended before anything is tuned: by another host, or by the owner's hands."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planner.plan.making import to_plan
 from planner.profile.model import Health, Profile, Statistics, Step

@@ -1,11 +1,11 @@
 """A job that is left where it is hears what to do first, and how sure the advice is."""
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.plan.draft import JobDraft
 from planner.profile.model import (
@@ -36,7 +36,7 @@ def recorded(profile: Profile, samples: int) -> Profile:
     column = Column(source="gpu", slot=BUSY, n=samples)
     source = Source(path="smi.csv", format="nvidia-smi-csv", columns=(column,))
     window = Window(duration_s=float(max(samples, 1)), interval_s=1.0)
-    parts = {n: getattr(profile, n) for n in profile.__dataclass_fields__}
+    parts = {n: getattr(profile, n) for n in profile.__struct_fields__}
     return Profile(**parts | {"provenance": Provenance(sources=(source,)), "window": window})
 
 
@@ -108,7 +108,7 @@ def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
     if samples is not None:
         profile = recorded(profile, samples)
     if samples == 0:
-        parts = {n: getattr(profile, n) for n in profile.__dataclass_fields__}
+        parts = {n: getattr(profile, n) for n in profile.__struct_fields__}
         profile = Profile(**parts | {"window": None})
     made = plan(running(profile))
     why = made.jobs[0].confidence.diagnosis.why

@@ -1,6 +1,6 @@
 """A program whose GPU nobody measured: where its time goes is said, and no dollar of it."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from planner.diagnosis.diagnose import diagnose
 from planner.profile.model import Wait

@@ -4,11 +4,11 @@ The right answers were worked out by hand: hours idle of hours recorded, dollars
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from planner.diagnosis.diagnose import diagnose
 from planner.plan.draft import JobDraft

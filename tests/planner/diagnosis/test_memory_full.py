@@ -3,7 +3,7 @@
 The right answers were worked out by hand: free GiB over GiB an hour; held over what CUDA shows.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from planner.diagnosis.diagnose import diagnose
 from planner.plan.making import to_plan

@@ -1,9 +1,9 @@
 """Probes: the same job measured elsewhere moves a prediction to what was measured."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.prediction.predict import predict
 from planner.prediction.probes import relative_speed

@@ -1,12 +1,12 @@
 """Actions: what they gain, where, for whom, how they combine and how they are applied."""
 
 import math
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import FRAMEWORKS, PART_OF, compatible

@@ -1,9 +1,9 @@
 """Each signal carries its name and its unit: no output guesses them from a key."""
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from planner.profile.kinds import JobKind
 from planner.profile.model import Health, Wait

@@ -1,8 +1,7 @@
 """GPUs of a job on which nothing runs are named, with what to do about them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planner.diagnosis.diagnose import diagnose
 from planner.profile.model import Profile

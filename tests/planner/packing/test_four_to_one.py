@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import consolidate
@@ -85,7 +86,7 @@ def test_a_time_limit_leaves_a_packing() -> None:
 def test_a_service_recorded_for_less_than_a_day_gets_room_to_grow(hours: float, after: int) -> None:
     """Two services of 34 GiB share 80 GiB once a whole day was seen; before, memory may grow."""
     seen = Window(duration_s=hours * 3600.0)
-    fleet = packed(*(replace(job(name, gib=34.0), window=seen) for name in "ab"))
+    fleet = packed(*(structs.replace(job(name, gib=34.0), window=seen) for name in "ab"))
     assert fleet.gpus_after == after
     assert all("less than a day was seen" in one.detail for one in fleet.unmoved)
 
@@ -105,14 +106,14 @@ def test_services_are_packed_by_their_peaks(kind: str, after: int) -> None:
 def test_other_parts_of_a_gpu_fill_up(slot: str) -> None:
     """Two jobs that keep the memory or a video engine 40 % busy share; a third does not join."""
     jobs = [job(f"j{i}") for i in range(3)]
-    full = [replace(one, gpus=(_with(one.gpus[0], slot, 0.4),)) for one in jobs]
+    full = [structs.replace(one, gpus=(_with(one.gpus[0], slot, 0.4),)) for one in jobs]
     fleet = packed(*full)
     assert fleet.gpus_after == 2
     assert {one.reason for one in fleet.unmoved} == {"slowdown"}
 
 
 def _with(gpu: GpuReadings, slot: str, mean: float) -> GpuReadings:
-    return replace(gpu, metrics={**gpu.metrics, slot: Statistics(mean=mean)})
+    return structs.replace(gpu, metrics={**gpu.metrics, slot: Statistics(mean=mean)})
 
 
 def test_a_known_rate_of_requests_tells_what_the_gpu_takes_of_a_latency() -> None:

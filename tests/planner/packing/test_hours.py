@@ -1,12 +1,12 @@
 """Jobs share a GPU by what they take in each hour, not by their means over the week."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from planner.fleet.tenant import POINTS_ABOVE, HourlyLoad, peak_at, room_for, together, too_busy
 from planner.profile.model import Profile, UseByHour

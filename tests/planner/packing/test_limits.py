@@ -1,8 +1,9 @@
 """Jobs that share a GPU under hard limits: what the packing counts is what each is held to."""
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan

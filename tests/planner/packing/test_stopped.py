@@ -1,10 +1,10 @@
 """Jobs that do nothing are stopped: they take no GPU, no dollar and no row where others go on."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.documents.selection import select
 from planner.plan.making import to_plan

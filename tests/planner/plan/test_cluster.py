@@ -1,11 +1,11 @@
 """Jobs in a Kubernetes cluster: its bill today and after, worked out by hand to the cent."""
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from planner.choice.requirements import Cluster, Requirements
 from planner.pipeline import make_plan

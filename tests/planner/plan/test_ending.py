@@ -1,10 +1,10 @@
 """A machine of one job on which nothing ran for days is ended, and all outputs say so."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpucost.views.plan import brief
 from planner.plan.making import to_plan

@@ -1,9 +1,9 @@
 """A service whose copies are little used is tried with fewer: what its busiest hour needs."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.plan.making import to_plan
 from planner.profile.model import Profile, Statistics, UseByHour

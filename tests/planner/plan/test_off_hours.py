@@ -1,9 +1,9 @@
 """A machine that people use is off at nights and weekends as the safer step, at its own figure."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from planner.plan.draft import JobDraft
 from planner.profile.model import Phase, UseByHour

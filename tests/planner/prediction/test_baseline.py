@@ -1,11 +1,11 @@
 """What a job costs today: stated, assumed or unknown, and which flags it breaks."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from planner.choice.baseline import Baseline
 from planner.models.estimate import exactly

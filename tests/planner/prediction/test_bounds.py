@@ -1,9 +1,9 @@
 """No prediction passes what was measured: communication, number of GPUs, host, peak, bandwidth."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation

@@ -1,8 +1,7 @@
 """What a recording of less than a day leaves room for."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planner.fleet.placements import busy_there
 from planner.models.coefficients import fitted_as

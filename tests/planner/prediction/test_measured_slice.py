@@ -1,11 +1,11 @@
 """A profile of a slice (MIG) of a GPU: what it says of the whole GPU, of other GPUs, of sharing."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.prediction.bounds import utilisation
 from planner.prediction.predict import predict

@@ -1,11 +1,11 @@
 """Partitions of AMD's GPUs: who fits, how fast jobs run there, what is said where they do not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import gpucost
 from planner.documents.selection import FleetRequest, shared_gpus

@@ -6,13 +6,13 @@ is a part of each step, and the longer the wait the surer it is the former.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planner.models.estimate import Estimate
 from planner.models.input_pipeline import LATE, NEVER, fed_time, loader_factor

@@ -1,8 +1,7 @@
 """Kinds of job and of parallelism say themselves what they mean for a decision."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.frameworks import family

@@ -4,6 +4,8 @@ import math
 import random
 from dataclasses import replace
 
+from msgspec import structs
+
 from planner.profile.model import Hardware, Job, Profile, Step, Work
 from planner.proof.speed import MeasuredRun, StepRow
 
@@ -29,10 +31,10 @@ def faster(profile: Profile, times: float) -> Profile:
         for name in ("mean_s", "p50_s", "p95_s")
         if (value := getattr(step, name)) is not None
     }
-    return replace(
+    return structs.replace(
         profile,
-        step=replace(step, **seconds),
-        work=replace(work, rate_per_s=(work.rate_per_s or 0.0) * times),
+        step=structs.replace(step, **seconds),
+        work=structs.replace(work, rate_per_s=(work.rate_per_s or 0.0) * times),
     )
 
 

@@ -1,9 +1,9 @@
 """Two jobs are refused with everything that differs; what may change is said."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planner.profile.model import Profile
 from planner.proof.comparability import changed_by, compare

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from planner.profile.model import Step, Work
 from planner.profile.trials import TriedInTurns
@@ -67,7 +68,7 @@ def test_without_a_series_the_interval_is_wider() -> None:
 
 def test_a_mean_alone_is_told_by_what_runs_differ() -> None:
     """One figure without its spread gets published run-to-run spread: 10 % is then not proved."""
-    bare = replace(BEFORE, step=Step(mean_s=0.2))
+    bare = structs.replace(BEFORE, step=Step(mean_s=0.2))
     found = speed_up(run(bare), run(faster(bare, 1.1)))
     assert not found.is_faster
     assert speed_up(run(bare), run(faster(bare, 2.0))).is_faster
@@ -75,30 +76,30 @@ def test_a_mean_alone_is_told_by_what_runs_differ() -> None:
 
 def test_another_batch_counts_items_not_steps() -> None:
     """Twice the batch at the same step time is twice the work."""
-    larger = replace(BEFORE, job=replace(BEFORE.job, batch_per_gpu=128))
+    larger = structs.replace(BEFORE, job=structs.replace(BEFORE.job, batch_per_gpu=128))
     assert speed_up(run(BEFORE), run(larger)).mid == pytest.approx(2.0)
 
 
 def test_a_split_model_counts_its_own_work() -> None:
     """On 2 GPUs that split the model a step is one batch: the rate of work decides."""
-    split = replace(
+    split = structs.replace(
         faster(BEFORE, 1.5),
-        job=replace(BEFORE.job, parallelism="tensor", batch_per_gpu=128),  # type: ignore[arg-type] # the word of a file
-        hardware=replace(BEFORE.hardware, gpu_count=2),
+        job=structs.replace(BEFORE.job, parallelism="tensor", batch_per_gpu=128),  # type: ignore[arg-type] # the word of a file
+        hardware=structs.replace(BEFORE.hardware, gpu_count=2),
     )
     assert speed_up(run(BEFORE), run(split)).mid == pytest.approx(1.5)
 
 
 def test_rates_of_one_unit_compare() -> None:
     """Without steps, 320 and 640 samples a second are a speed-up of 2."""
-    bare = replace(BEFORE, step=None)
+    bare = structs.replace(BEFORE, step=None)
     assert speed_up(run(bare), run(faster(bare, 2.0))).mid == pytest.approx(2.0)
 
 
 def test_nothing_in_common_is_refused_for_both() -> None:
     """Images against tokens cannot be compared; both runs are named with what they have."""
-    one = replace(BEFORE, step=None)
-    other = replace(one, work=Work(unit="token", rate_per_s=9.0))
+    one = structs.replace(BEFORE, step=None)
+    other = structs.replace(one, work=Work(unit="token", rate_per_s=9.0))
     with pytest.raises(InputError) as refused:
         speed_up(run(one, name="one"), run(other, name="other"))
     assert [problem.split(":")[0] for problem in refused.value.problems] == [
@@ -129,9 +130,11 @@ def test_what_was_tried_in_turns_counts_as_it_was_measured() -> None:
         actions=("compile",), ended="planned", low=1.2, mid=1.3, high=1.4, fours=8,
         block_steps=20, settle_steps=5,
     )  # fmt: skip
-    after = replace(faster(BEFORE, 1.15), experiment=made)
+    after = structs.replace(faster(BEFORE, 1.15), experiment=made)
     found = speed_up(run(BEFORE, series(0.2)), run(after, series(0.17)))
     assert (found.low, found.mid, found.high) == (1.2, 1.3, 1.4)
     assert "on and off in turns within one run" in found.basis
-    lost = replace(after, experiment=replace(made, low=None, mid=None, high=None, ended="lost"))
+    lost = structs.replace(
+        after, experiment=structs.replace(made, low=None, mid=None, high=None, ended="lost")
+    )
     assert speed_up(run(BEFORE, series(0.2)), run(lost, series(0.17))).mid < 1.2

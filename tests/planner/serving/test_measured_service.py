@@ -1,11 +1,11 @@
 """A measured service of a language model: copies by its load, never by kernel time."""
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpucost import predict
 from planner.choice.option import Option

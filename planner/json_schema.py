@@ -1,9 +1,11 @@
-"""The JSON Schema of a document's class, and every problem that a document has with it."""
+"""Values as JSON: what msgspec does not write, the schema of a class, what is wrong with one."""
 
+import inspect
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,21 @@ _TIME: Schema = {"type": "string", "format": "date-time", "pattern": "^[0-9-]{10
 _ANYTHING = "$comment"  # msgspec wants at least one key of a type that it does not know
 _DROPPED = ("title", _ANYTHING)
 _BRIEF = 40
+_ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<said>.*)$")
+
+
+def as_json(value: object) -> object:
+    """Return what msgspec does not write: messages, read-only mappings, floats of NumPy.
+
+    A message is its sentence.
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(type(value))
 
 
 def json_schema(*kinds: Any) -> tuple[list[Schema], dict[str, Schema]]:  # noqa: ANN401 - types
@@ -76,6 +93,23 @@ def _either(parts: list[Schema]) -> Schema:
     return {"anyOf": [*kinds, *([{"type": "null"}] if has_null else [])]}
 
 
+def meanings(cls: type) -> dict[str, str]:
+    """Return what the docstring of a class, or of one that it is made of, says of each field."""
+    texts: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        named: tuple[str, ...] = ()
+        for line in inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].split("\n"):
+            entry = _ENTRY.match(line)
+            if entry:
+                named = tuple(entry["names"].split(", "))
+                texts |= dict.fromkeys(named, entry["said"])
+            elif line.startswith(" " * 8):
+                texts |= {name: f"{texts[name]} {line.strip()}" for name in named}
+            elif line:
+                break
+    return texts
+
+
 def find_problems(kind: type, raw: object, sentence: Sentence) -> Iterator[str]:
     """Yield every value of a document that is not as its class declares, with its place.
 
@@ -84,40 +118,59 @@ def find_problems(kind: type, raw: object, sentence: Sentence) -> Iterator[str]:
         raw: the JSON values.
         sentence: what to say of a value; the place stands before it: `jobs[0].name is missing`.
     """
-    leaves = (leaf for error in _validator(kind).iter_errors(raw) for leaf in _leaves(error))
-    yield from dict.fromkeys(f"{place_of(leaf)}{sentence(leaf)}" for leaf in leaves)
+    errors = (leaf for error in _validator(kind).iter_errors(raw) for leaf in leaves(error))
+    yield from dict.fromkeys(f"{place_of(leaf)}{sentence(leaf)}" for leaf in errors)
 
 
 @cache
 def _validator(kind: type) -> Any:  # noqa: ANN401 - a validator of jsonschema
+    (whole,), classes = json_schema(kind)
+    return validator({**whole, "$defs": classes})
+
+
+def validator(schema: Schema) -> Any:  # noqa: ANN401 - a validator of jsonschema
+    """Return what yields the errors of JSON values; a number is finite, an instant is a text."""
     from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 - on failure only
     from jsonschema.validators import extend  # noqa: PLC0415
 
-    numbers = Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"number": lambda _, part: _is_number(part), "integer": lambda _, part: _is_whole(part)}
+    kinds = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "number": lambda _, part: is_number(part),
+            "integer": lambda _, part: _is_whole(part),
+            "string": lambda _, part: isinstance(part, str | datetime),
+        }
     )
-    (whole,), classes = json_schema(kind)
-    schema = {**whole, "$defs": classes}
-    validator = extend(Draft202012Validator, type_checker=numbers)  # type: ignore[no-untyped-call]
-    return validator(schema, format_checker=FormatChecker(formats=["date"]))
+    checker = extend(Draft202012Validator, type_checker=kinds)  # type: ignore[no-untyped-call]
+    return checker(schema, format_checker=FormatChecker(formats=["date"]))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Return whether a JSON value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # nor NaN, nor a whole number beyond all floats
 
 
 def _is_whole(value: object) -> bool:
-    return _is_number(value) and isinstance(value, int)
+    return is_number(value) and isinstance(value, int)
 
 
-def _leaves(error: "ValidationError") -> Iterator["ValidationError"]:
-    """Yield the errors of the alternative that is meant: the one that is not null."""
-    inner = [part for part in error.context or () if part.schema != {"type": "null"}]
-    if error.validator != "anyOf" or not inner:
+def leaves(error: "ValidationError") -> Iterator["ValidationError"]:
+    """Yield the errors of the alternative that is meant: the first one of the value's own type."""
+    alternatives: dict[Any, list[ValidationError]] = {}
+    for part in error.context or () if error.validator == "anyOf" else ():
+        if part.schema != {"type": "null"}:
+            alternatives.setdefault(part.schema_path[0], []).append(part)
+    if not alternatives or "type" in error.schema:  # type: ignore[operator]
         yield error
         return
-    for part in inner:
-        yield from _leaves(part)
+    fitting = (
+        parts
+        for parts in alternatives.values()
+        if not any(part.validator == "type" and not part.path for part in parts)
+    )
+    for part in next(fitting, next(iter(alternatives.values()))):
+        yield from leaves(part)
 
 
 def place_of(error: "ValidationError") -> str:
