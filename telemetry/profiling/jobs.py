@@ -69,7 +69,7 @@ def profiles(
 
 
 def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> Iterator[Profile]:
-    """Yield a profile of each machine whose GPUs no job held; tell which, and other free GPUs."""
+    """Yield a profile of each machine whose GPUs no job held, and of each other free GPU."""
     job_gpus, read = _labelled(merged.samples), set(merged.samples[GPU].unique())
     for host, gpus in _by_machine(gpu for gpu in merged.gpus if gpu.key in read).items():
         free = [gpu for gpu in gpus if gpu.key not in job_gpus]
@@ -84,6 +84,10 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
             yield build(_of_gpus(merged, free), host, hints)
         elif free:
             say(Message("join.free-gpus" if host else "join.free-gpus-nowhere", **boards))
+            for gpu in free if host else ():
+                if gpu.partition is None:
+                    number = gpu.key if gpu.index is None else gpu.index
+                    yield build(_of_gpus(merged, [gpu]), f"{host}-gpu{number}-unassigned", hints)
 
 
 def _has_free_machine(merged: Recording) -> bool:
@@ -164,7 +168,9 @@ def _of_job(merged: Recording, name: str) -> Recording:
         left_on = (labels.isna() & samples[GPU].isin(own_gpus)).to_numpy() & (times > last)
     rows = samples[(labels == name).to_numpy() | meanwhile | left_on].reset_index(drop=True)
     keys = set(rows[GPU].unique())
-    free = [gpu for gpu in merged.gpus if gpu.key not in users.index]
+    free = [
+        g for g in merged.gpus if g.key not in users.index and (g.partition or not host_name(g))
+    ]
     notes = merged.notes
     if free:
         notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")

@@ -138,7 +138,7 @@ def test_gpus_without_a_label_belong_to_no_job(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_no_job_held_is_a_profile_of_its_own(tmp_path: Path) -> None:
-    """Of two jobs and three machines the third is idle and counts; another's free GPU is named."""
+    """Of two jobs and three machines the third is idle and counts; so does another's free GPU."""
     util, told = "DCGM_FI_DEV_GPU_UTIL", list[str]()
     found = [
         series(util, [40, 60], gpu="0", UUID="GPU-a", exported_pod="one", Hostname="n1"),
@@ -151,7 +151,12 @@ def test_a_machine_that_no_job_held_is_a_profile_of_its_own(tmp_path: Path) -> N
     options = replace(BY_FILE, on_join=told.append)
     profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
     idle = {p.job.name: [gpu.uuid for gpu in p.gpus] for p in profiles}
-    assert idle == {"n3": ["GPU-d", "GPU-e"], "one": ["GPU-a"], "two": ["GPU-b"]}
+    assert idle == {
+        "n2-gpu1-unassigned": ["GPU-c"],
+        "n3": ["GPU-d", "GPU-e"],
+        "one": ["GPU-a"],
+        "two": ["GPU-b"],
+    }
     assert told == [
         "n2: 1 of its 2 GPUs were held by no job.",
         "n3: no job held any of its 2 GPUs.",
@@ -202,7 +207,8 @@ def test_the_name_of_a_scrape_is_no_job_of_free_gpus(tmp_path: Path) -> None:
     imported(tmp_path, *found)
     options = replace(BY_FILE, on_join=told.append)
     profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
-    assert [profile.job.name for profile in profiles] == ["one", "two"]
+    free = [f"n{n}-gpu1-unassigned" for n in (1, 2)]
+    assert [profile.job.name for profile in profiles] == ["one", "two", *free]
     assert told == [f"n{n}: 1 of its 2 GPUs were held by no job." for n in (1, 2)]
     (asked,) = read_source(str(tmp_path / "range.json"), Hints(job_label="job"))
     assert (asked.job.name, asked.gpu_count) == ("gpu-metrics", 4)
