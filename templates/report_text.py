@@ -227,7 +227,9 @@ def benefit(option: Option, plan: Plan) -> str:
     gain = option.benefit
     if gain is None or gain.net_usd is None:
         return _("unknown")
-    over = _("a run") if plan.period == "run" else _("{n} months", n=gain.periods)
+    over = _("{n} months", n=gain.periods)
+    if plan.period == "run":
+        over = _("a run") if gain.periods == 1 else _("{n} runs", n=f"{gain.periods:.0f}")
     if gain.net_usd <= 0:
         return _("none within {over}", over=over)
     moving = gain.moving_usd

@@ -74,7 +74,7 @@ def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[st
         changes.append("smaller-gpu" if kernels.mid < 1.0 else "newer-gpu")
     if after > before:
         changes.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
-    if after < before:
+    if not size.today and after < context.measured.gpu_count:  # some of which may do nothing
         changes.append("fewer-gpus")
     if today is not None and today.provider != offer.provider:
         changes.append("move-provider")

@@ -201,10 +201,19 @@ class JobContext:
         """What all jobs of the plan share."""
         return self.shared or Market(catalog=self.catalog, asked=self.asked)
 
-    @property
+    @cached_property
     def periods(self) -> Decimal:
-        """How many of the plan's periods the horizon holds: months, or the one run."""
-        return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
+        """How many of the plan's periods the horizon holds: months, or runs.
+
+        Those that fit into the hours of a month that the profile states; else the one run.
+        """
+        usage, run_h = self.profile.usage, self.work.hours.mid
+        if self.work.storage_h is not None:
+            return self.asked.horizon
+        if usage is None or not usage.hours_per_month:
+            return Decimal(1)
+        runs_a_month = Decimal(repr(round(usage.hours_per_month / run_h, 3)))
+        return max(Decimal(1), self.asked.horizon * runs_a_month)
 
     def sized(self, offer: Offer) -> OnSale:
         """Return what machines of an offer one copy of the job would take, and their GPUs."""

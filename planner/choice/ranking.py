@@ -27,6 +27,7 @@ from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
 from planner.models.interruption import CHECKPOINTS
+from planner.prediction.kernels import arithmetic
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
@@ -40,6 +41,7 @@ _LISTED = 15
 _SIZE = attrgetter("offer.instance_type", "offer.purchase", "count")
 _MACHINE = attrgetter("offer.provider", "offer.gpu", "offer.gpu_count", "count", "offer.purchase")
 _PEAKS = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
+_DOUBLE = attrgetter("fp64_tflops", "memory_bandwidth_gb_s")  # of what computes in it
 _SAME = Decimal("0.99")  # of a bill: what saves less saves nothing
 
 
@@ -133,7 +135,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
         context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     )
     best, smallest, cheapest = _best(gains, context), gains.smallest(), _cheapest(ranked, context)
-    if on_cores := best is not None and _costs_more_than_cores(gains.of(best), context):
+    if on_cores := _costs_more_than_cores(None if best is None else gains.of(best), context):
         best = smallest = cheapest = None
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
     named = (best, smallest, cheapest, first)
@@ -152,7 +154,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
-        reason=None if best else _why_kept(ranked, gains, context, on_cores=on_cores),
+        reason=None if best else _why_kept(ranked, cheapest, gains, context, on_cores=on_cores),
     )
 
 
@@ -215,17 +217,26 @@ def _best(gains: Weighing, context: JobContext) -> Candidate | None:
     return gains.least_spent()
 
 
-def _costs_more_than_cores(best: Worth, context: JobContext) -> bool:
-    """Return whether a machine without a GPU carries the job, and spends less than a change."""
+def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
+    """Return whether a machine without a GPU carries the job, and spends less than any change."""
     effort = effort_usd(CPU_MOVE_H, context.asked.engineer_usd_per_hour)
     machine = context.cpu_machine
-    return machine is not None and machine[0] * context.periods + effort < best.spends
+    spends = None if machine is None else machine[0] * context.periods + effort
+    return spends is not None and (best is None or spends < best.spends)
 
 
 def _why_kept(
-    ranked: list[Candidate], gains: Weighing, context: JobContext, *, on_cores: bool
+    ranked: list[Candidate],
+    cheapest: Candidate | None,
+    gains: Weighing,
+    context: JobContext,
+    *,
+    on_cores: bool,
 ) -> str | None:
-    """Return why nothing is recommended: what stands against the cheapest, or what is unknown."""
+    """Return why nothing is recommended: what stands against the cheapest, or what is unknown.
+
+    Of the option that is named the cheapest, else of what is listed for least.
+    """
     if on_cores:
         return Message("keep.no-gpu")
     today, hardware = context.baseline.cost, context.profile.hardware
@@ -242,17 +253,27 @@ def _why_kept(
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
-    if gains.candidates:
-        return _why_not_sure(gains, context, today)
-    in_time = [candidate for candidate in cheaper if not takes_too_long(candidate, context)]
-    cheapest = min(in_time or cheaper, key=lambda candidate: candidate.comparable)
-    machine, usd = cheapest.offer.name, whole_dollars(cheapest.comparable)
-    if not in_time:
-        times = context.work.time_factor(cheapest.hours_mid, cheapest.actions)
+    best = gains.of(cheapest or min(cheaper, key=lambda candidate: candidate.comparable))
+    nearest = min(map(gains.of, gains.candidates), key=lambda w: w.spends, default=best)
+    why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
+    if (first.code, why.code) == ("keep.not-sure", "keep.work"):
+        return join((first, why), "sentences")  # what takes less work is not sure
+    return why
+
+
+def _why_not(weighed: Worth, context: JobContext, today: Decimal) -> Message:
+    """Return what keeps an option that costs less from being recommended."""
+    best = weighed.candidate
+    machine, usd = best.offer.name, whole_dollars(best.comparable)
+    if best.offer == context.baseline.offer:
+        machine = Message("keep.changed")
+    if takes_too_long(best, context):
+        times = context.work.time_factor(best.hours_mid, best.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)
-    dated = "keep.no-speed" if cheapest.speed.weak else "keep.no-interruptions"
-    doubt = unproven(cheapest.size, context)
-    why = doubt or Message(dated if cheapest.offer.dated else "keep.no-date")
+    if _is_known(best, context):
+        return _why_not_sure(weighed, machine, context, today)
+    dated = "keep.no-speed" if best.speed.weak else "keep.no-interruptions"
+    why = unproven(best.size, context) or Message(dated if best.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
 
 
@@ -297,12 +318,9 @@ def _after_term(context: JobContext) -> Message | None:
     return Message("keep.after-term", hours=hours, usd=whole_dollars(usd))
 
 
-def _why_not_sure(gains: Weighing, context: JobContext, today: Decimal) -> str:
-    """Return why the change that is worth most surely pays for nothing."""
-    moves = [c for c in gains.candidates if not context.baseline.is_here(c.offer)]
-    best = min(map(gains.of, moves or gains.candidates), key=lambda w: w.spends)
-    candidate, benefit = best.candidate, best.benefit
-    machine = candidate.offer.name if moves else Message("keep.changed")
+def _why_not_sure(weighed: Worth, machine: str, context: JobContext, today: Decimal) -> Message:
+    """Return why a change surely pays for nothing: its work and move, or what is open of it."""
+    candidate, benefit = weighed.candidate, weighed.benefit
     high = candidate.usd_range.high
     if high < today:
         once = benefit.effort_usd + (benefit.moving_usd or 0)
@@ -369,7 +387,8 @@ def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
     is_part = profile.hardware.slice is not None  # what it would do on a whole GPU is a guess
     if is_part or candidate.speed.low < 1.0 or size.used < profile.gpu_count:
         return False
-    pairs = zip(_PEAKS(context.gpu), _PEAKS(gpus()[candidate.offer.gpu]), strict=True)
+    peaks = _DOUBLE if arithmetic(profile) == "double" else _PEAKS
+    pairs = zip(peaks(context.gpu), peaks(gpus()[candidate.offer.gpu]), strict=True)
     has_more = all((more or 0) >= (peak or 0) for peak, more in pairs)
     return has_more and unproven(size, context) is None
 

@@ -261,7 +261,7 @@ class Requirements:
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
         horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
-            run counts one run.
+            run counts one run, or those that the hours of a month in the profile hold.
         launchable: providers on which this version can launch; None: not said, so none is known.
             `gpucost.make_plan` fills it in.
         launchable_only: every option must be one that this version can launch; today's machine,

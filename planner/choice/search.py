@@ -9,9 +9,10 @@ start is paid for.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,13 +21,13 @@ import msgspec
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
 from planner.choice.baseline import over_limits
-from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
+from planner.choice.candidate import Candidate, check_ends, misses_deadline, rate
 from planner.choice.changes import effort_hours, structural
 from planner.choice.context import JobContext, measured_cores
 from planner.choice.feasibility import BUSIEST, checks_of, refusal, too_slow, unproven
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
-from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, Tenancy, idle_shares
+from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, idle_shares
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, load_of, on_gpu_ms, stretch
 from planner.models.draws import Cause
@@ -45,14 +46,14 @@ from planner.signals.signals import PARTS, idle_pause_s, open_hours
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
-from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.catalog.price_age import UNMOVED
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN, MORE, _FAST_NETWORK = "scale-down", "more-gpus", "fast-network"
-_MORE_REQUESTS = "more-requests"
+_MORE_REQUESTS, _WORKERS = "more-requests", "dataloader-workers"
 _SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
@@ -64,7 +65,10 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     candidates: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
-    ways_on = {True: _that_fit(ways, context), False: _elsewhere(ways)}  # by: the size of today
+    ways_on = {
+        True: _that_fit(ways, context),
+        False: _elsewhere(ways, context),
+    }  # by: the size of today
     sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
     why_not = [refusal(size, context, checks) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
@@ -214,10 +218,19 @@ def _that_fit(ways: tuple[Way, ...], context: JobContext) -> tuple[Way, ...]:
     )
 
 
-def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:
-    """Return the ways to run a job on another machine: without what mends today's alone."""
-    moved = (Way.of(tuple(cure for cure in way.actions if not cure.stays)) for way in ways)
-    return tuple({way.codes: way for way in moved}.values())
+def _elsewhere(ways: tuple[Way, ...], context: JobContext) -> tuple[Way, ...]:
+    """Return the ways to run a job on another machine: without what mends today's alone.
+
+    Workers of a loader that has none gain nothing on full cores, and with the cores of a larger
+    host: there they are a way of their own.
+    """
+    moved = [tuple(cure for cure in way.actions if not cure.stays) for way in ways]
+    called = {code for f in context.findings if f.confidence != "possible" for code in f.actions}
+    step = context.profile.step
+    if step and step.loader_workers == 0 and _WORKERS in called.difference(context.asked.without):
+        workers = action(_WORKERS, context.signals)
+        moved += [compatible((*actions, workers)) for actions in moved]
+    return tuple({way.codes: way for way in map(Way.of, moved)}.values())
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
@@ -243,17 +256,14 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
 
 
 class _Taken(NamedTuple):
-    """An offer that can run the job: what of a candidate no action changes."""
+    """An offer that can run the job; `make` makes candidates of it from what actions change."""
 
     size: OnSale
     layout: Layout
     changes: tuple[str, ...]
     doubt: str | None
-    interruptions: Interruptions | None
-    moved: PriceRange
-    tenancy: Tenancy | None
     stays: bool
-    unknown_today: tuple[str, ...]
+    make: Callable[..., Candidate]
 
 
 def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Saved]:
@@ -302,18 +312,24 @@ def price_changes(
 def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
     offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
     needs, at_work = context.asked, max(1, size.used)
-    return _Taken(
+    stays = context.baseline.is_paid(offer, size.machines * context.work.replicas)
+    make = partial(
+        Candidate,
         size=size,
-        layout=layout,
-        changes=structural(size, kernels, context),
-        doubt=unproven(size, context),
+        hours_of_work=context.work.hours_at_work,
+        work=context.work,
         interruptions=rate(offer, needs.spot_trace, needs.checkpoints, at_work, size.machines),
+        catalog=context.catalog,
+        dearest=context.market.dearest,
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
-        stays=context.baseline.is_paid(offer, size.machines * context.work.replicas),
+        owed=context.baseline.owed,
+        stays=stays,
         unknown_today=bill.unknown if today and bill and today.provider == offer.provider else (),
     )
+    changes = structural(size, kernels, context)
+    return _Taken(size, layout, changes, unproven(size, context), stays, make)
 
 
 def _layout(size: OnSale, context: JobContext) -> Layout:
@@ -338,7 +354,6 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
 
 def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -> Candidate:
     (actions, codes, _), size = way, placed.size
-    offer = size.offer
     unchanged, speed = speeds.done[()], speeds.done[codes]
     if placed.doubt:
         speed = msgspec.structs.replace(speed, basis=join((speed.basis, placed.doubt)), weak=True)
@@ -350,26 +365,15 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
     )
     if scaled is not None:
         codes = _said_of_copies(codes, scaled, context)
-    return Candidate(
-        size=size,
+    return placed.make(
         count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         codes=(*codes, *placed.changes),
-        effort_hours=effort_hours(offer, actions, placed.changes, context),
+        effort_hours=effort_hours(size.offer, actions, placed.changes, context),
         speed=speed,
-        hours_of_work=context.work.hours_at_work,
         idle_hours=context.work.idle_hours_with(codes),
         causes=hours.causes,
         basis=hours.basis,
-        work=context.work,
-        interruptions=placed.interruptions,
-        catalog=context.catalog,
-        dearest=context.market.dearest,
-        moved=placed.moved,
-        tenancy=placed.tenancy,
-        owed=context.baseline.owed,
-        stays=placed.stays,
-        unknown_today=placed.unknown_today,
         scaling=scaled,
     )
 

@@ -53,9 +53,7 @@ _HALF_USD = Decimal("0.5")
 
 _KV_ROOM, _FEWER = "kv-cache-room", "fewer-gpus"
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
-_SAME_TIME = 1.05  # hours over today's that nobody minds; our choice
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
-_OF_LINKS = ("communication-bound", "slow-interconnect")
 _QUICK_H = 2.0  # done within an afternoon
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
@@ -81,11 +79,7 @@ def cure_now(
         choice: the recommended option; None for "leave it".
         options: that are listed.
     """
-    # The move that is recommended does away with a slow network.
-    useless = _OF_LINKS if choice is not None and choice.count < context.baseline.count else ()
-    findings = tuple(
-        f for f in context.findings if f.code not in useless or "fast-network" in f.actions
-    )
+    findings = context.findings
     if context.cpu_machine is not None:
         return _without_gpu(*context.cpu_machine, context)
     if must_end(findings):
@@ -101,11 +95,13 @@ def cure_now(
         return queue
     if staying is not None:
         return _chosen(staying, context)
-    priced = {**priced, **_fewer_gpus(context, options)}
+    fewer, saves = _fewer_gpus(context, options)
+    priced = {**priced, **saves}
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:
-            return _together(finding, best, priced, context) or _try_with_end(best, context, priced)
+            joint = fewer if best == _FEWER else _together(finding, best, priced, context)
+            return joint or _try_with_end(best, context, priced)
         if finding is findings[0] and (grave := _of_grave(finding, context, priced)) is not None:
             return grave  # the cure of a lesser cause does not mend this one
     worst = _worst(findings)
@@ -126,18 +122,34 @@ def _without_gpu(usd: Decimal, name: str, vcpus: str, context: JobContext) -> No
     return msgspec.structs.replace(step, what=text)
 
 
-def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> dict[str, Saved]:
-    """Return what fewer GPUs of today's kind and place save that take no longer, by the action."""
+def _fewer_gpus(
+    context: JobContext, options: Iterable[Option]
+) -> tuple[Now | None, dict[str, Saved]]:
+    """Return the step to the cheapest machine with fewer GPUs of today's kind that takes no longer.
+
+    And what it saves, by its action. None where its provider has no such machine there.
+    """
     today, cost = context.baseline.offer, context.baseline.cost
     if today is None or cost is None:
-        return {}
-    longest_h, gpus = context.work.hours.mid * _SAME_TIME, today.gpu_count * context.baseline.count
+        return None, {}
+    longest_h, gpus = (
+        context.work.hours.mid * _AFTER_TRIAL,
+        today.gpu_count * context.baseline.count,
+    )
     same_kind = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
     fewer = (o for o in same_kind if o.offer.gpu_count * o.count < gpus)
     unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER})
     option = min(unchanged, key=lambda o: o.cost, default=None)
-    saves = option and _chosen(option, context).saves
-    return {_FEWER: saves} if saves else {}
+    if option is None:
+        return None, {}
+    where = f"{option.count}x {option.offer.name}" if option.count > 1 else option.offer.name
+    text = Message(
+        "first.fewer-gpus", n=round(option.offer.gpu_count * option.count), machine=where
+    )
+    command = _rents(context, option.offer, option.id) or _way(ACTIONS[_FEWER])
+    step = _chosen(option, context)
+    step = msgspec.structs.replace(step, what=text, actions=(_FEWER,), command=command)
+    return step, {_FEWER: step.saves} if step.saves else {}
 
 
 def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
@@ -211,17 +223,17 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
         return None
     rate, periods = context.asked.engineer_usd_per_hour, context.periods
 
-    def net(code: str, end: str = "mid") -> Decimal:
-        saves: Decimal = getattr(priced[code], end)
+    def net(code: str, saves: Decimal) -> Decimal:
         return saves * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
     proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
     effective = [code for code in proved if code in priced and priced[code].mid >= 1]
-    for end in ("mid", "high"):  # what may pay at best is worth naming, where nothing surely does
-        paying = [code for code in effective if net(code, end) > 0]
-        if paying:
-            return max(paying, key=net)
-    return None
+    expected = {code: net(code, priced[code].mid) for code in effective}
+    lost = finding.waste_usd or Decimal(0)
+    # What may pay at best is worth naming where that much is wasted.
+    at_best = [code for code in effective if net(code, min(lost, priced[code].high)) > 0]
+    paying = [code for code in effective if expected[code] > 0] or at_best
+    return max(paying, key=expected.__getitem__, default=None)
 
 
 def _together(
@@ -356,19 +368,31 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
 
 
 def find_proof(
-    context: JobContext, options: tuple[Option, ...], recommended: str, now: Now | None
+    context: JobContext,
+    options: tuple[Option, ...],
+    recommended: str,
+    now: Now | None,
+    *,
+    cheapest: str = STAY,
 ) -> Proof | None:
     """Return the cheapest measurement that would settle what is open; None: nothing is worth one.
 
     Where a job stays, what is open of its cause comes first, and costs nothing; where it moves, the
     speed there; then what the cure gains.
+
+    Args:
+        context: of the job.
+        options: that are listed.
+        recommended: the id of one of them, or of today's machine.
+        now: what to do here.
+        cheapest: the id of what is named as that.
     """
     if now is not None and (now.kind == "end" or now.actions == (USE_GPU,)):
         return None
     if not may_move(context):
         open_cause = next(filter(_is_open, context.findings), context.findings[0])
         return _record(context, open_cause)
-    trials = [suggest_experiment(context, options, recommended)]
+    trials = [suggest_experiment(context, options, recommended, cheapest)]
     trials.insert(0 if recommended == STAY else 1, None if now else _record(context))
     first, second = trials
     return first or second or _in_turns(context, now, options)
@@ -476,23 +500,29 @@ def _rents(context: JobContext, offer: Offer, option: str) -> str | None:
 
 
 def suggest_experiment(
-    context: JobContext, options: tuple[Option, ...], recommended: str
+    context: JobContext, options: tuple[Option, ...], recommended: str, cheapest: str = STAY
 ) -> Proof | None:
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
-    The answer is the recommended option, else the one that would be, were it surer: none that
-    takes too long at its best (`planner.choice.ranking.takes_too_long`).
+    The answer is the recommended option, else the one that would be, were it surer: what is named
+    as the cheapest, or else the first, but none that takes too long at its best
+    (`planner.choice.ranking.takes_too_long`).
     """
     work, longest = context.work, context.asked.most_time_factor
-    in_time = (o for o in options if work.time_factor(o.hours.low, o.actions) <= longest)
-    about = recommended_option(options, recommended) or next(in_time, None)
-    if context.profile.hardware.owned:
+    if context.profile.hardware.owned or not work.fixed_work:
         return None  # nothing that is rented saves what its owner has paid for
-    if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
-        return None
-    today = context.baseline.cost
-    if about.id != recommended and today is not None and about.usd_range.low >= today:
-        return None  # dearer however the experiment goes
+    in_time = [o for o in options if work.time_factor(o.hours.low, o.actions) <= longest]
+    paid, choice = context.baseline.cost, recommended_option(options, recommended)
+    # What is dearer however the experiment goes is not worth one.
+    cheaper = [o for o in in_time if paid is None or o.usd_range.low < paid]
+    first = [o for o in cheaper if o.id == cheapest]
+    abouts = [choice] if choice else [*first, *cheaper[:1]]
+    trials = (_best_trial(context, about) for about in abouts if about.hours.low > 0.0)
+    return next(filter(None, trials), None)
+
+
+def _best_trial(context: JobContext, about: Option) -> Proof | None:
+    """Return the experiment that narrows what an option takes most for its cost."""
     useful = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
     best = max(useful, key=lambda trial: (trial.narrows, -trial.usd), default=None)
     if best is None:

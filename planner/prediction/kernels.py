@@ -414,15 +414,15 @@ def _by_peak_rates(source: Gpu, target: Gpu, precision: str) -> Estimate:
 def _by_resources(source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the speed-up of kernels that one of three resources limits, nobody knows which.
 
-    It lies between the least and the greatest ratio of arithmetic, memory bandwidth and power:
-    within a generation of chips. Of another one a job may also gain nothing of what there is more
-    of, as one of short kernels does. The middle is the rule of all classes, arithmetic and
-    bandwidth (`planner.models.gpu_speed.RULE`).
+    Within a generation of chips it lies between the least and the greatest ratio of arithmetic,
+    memory bandwidth and power. Another one does more for a watt, but a job may gain nothing of what
+    it has more of, as one of short kernels does. The middle is the rule of all classes, arithmetic
+    and bandwidth (`planner.models.gpu_speed.RULE`).
     """
-    ratios = [math.exp(step) for step in steps(source, target, precision)]
+    peak, bandwidth, power = (math.exp(step) for step in steps(source, target, precision))
     is_alike = family(source) == family(target)
-    ends = ratios if is_alike else [1.0, *ratios]
-    mid = math.sqrt(ratios[0] * ratios[1])
+    ends = (peak, bandwidth, power if is_alike else 1.0)
+    mid = math.sqrt(peak * bandwidth)
     basis = Message("speed.resources")
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=basis, weak=not is_alike)
 

@@ -373,7 +373,7 @@ class Predictions:
         if self.parts.input:
             cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
             fed = with_cores(self.profile, cores)
-            if gains.input.high > 1.0:
+            if gains.relaxed.host:
                 mended = product(gains.input, with_cores(self.profile, cores, mended=True))
         if self.parts.copies:
             link = over_link(self.profile, target.chip, self.parts.copies)

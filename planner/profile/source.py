@@ -123,7 +123,8 @@ def _rests(reading: GpuReadings) -> bool:
     kernels, used_gib = (reading.metrics.get(slot) for slot in ("util.kernel_time", "mem.used_gib"))
     if kernels is None or used_gib is None or kernels.typical is None:
         return False
-    return kernels.typical < _IDLE > (kernels.p95 or 0.0) and (used_gib.peak or 0.0) < _IDLE_GIB
+    is_idle = kernels.typical == 0.0 or kernels.typical < _IDLE > (kernels.p95 or 0.0)
+    return is_idle and (used_gib.peak or 0.0) < _IDLE_GIB
 
 
 def source_slice(profile: Profile) -> MigProfile | None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from planner.models.communication import link_class
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
-from planner.profile.frameworks import decodes, family, preallocates, program
+from planner.profile.frameworks import arithmetic, decodes, family, preallocates, program
 from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
@@ -408,6 +408,12 @@ def _purchase(profile: Profile) -> str | None:
     return "owned" if owned else hardware.purchase
 
 
+def _precision(profile: Profile) -> str | None:
+    """Return the precision that is named, else double where the program is known to compute so."""
+    double = arithmetic(profile.job.framework) == "double"
+    return profile.job.precision or ("fp64" if double else None)
+
+
 def _family(profile: Profile) -> str | None:
     places_ = (wait.place for wait in profile.waits if wait.place)
     return family(profile.job.framework, profile.work.unit if profile.work else None, places_)
@@ -446,7 +452,7 @@ SIGNALS: dict[str, Signal] = {
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
             "job.kind": lambda p: p.job.kind,
-            "job.precision": lambda p: p.job.precision,
+            "job.precision": _precision,
             "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
             "job.parallelism": lambda p: p.job.parallelism,
             "job.family": _family,

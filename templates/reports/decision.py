@@ -300,8 +300,7 @@ def stay(job: JobPlan) -> str:
     if reason is None and not today.breaks:
         return _("Keep it.")
     why = translate_text(reason or _("nothing within what was asked for is surely cheaper."))
-    message = job.messages.get(reason or "")
-    if message is not None and message.code in _OPEN:
+    if any(saved.code in _OPEN for text, saved in job.messages.items() if text in (reason or "")):
         return _("Keep it for now: {why}", why=why)
     return _("Keep it: {why}", why=why)
 

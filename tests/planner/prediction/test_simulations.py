@@ -8,6 +8,7 @@ import pytest
 
 from planner.choice.requirements import Requirements
 from planner.choice.workload import apply_requirements
+from planner.diagnosis.diagnose import diagnose
 from planner.prediction.kernels import lacks_of
 from planner.prediction.predict import predict
 from planner.profile.frameworks import arithmetic, ends
@@ -47,6 +48,13 @@ def test_what_computes_or_may_compute_in_double_keeps_its_rate(code: str) -> Non
     assert lacks(gpus()["RTX-4090"]) is not None
     assert lacks_of(simulating(code, "T4"), gpus()["T4"])(gpus()["L4"]) is None
     assert lacks_of(simulating(code, precision="fp32"), gpus()[V100])(gpus()["L4"]) is None
+
+
+def test_double_precision_on_a_consumer_board_is_named_by_the_program_alone() -> None:
+    """Quantum ESPRESSO on an RTX 4090, 1/64 of its FP32 rate: nobody has to state the precision."""
+    first = diagnose(simulating("Quantum ESPRESSO", "RTX-4090"))[0]
+    assert first.code == "slow-fp64"
+    assert first.actions == ("fp64-gpu",)
 
 
 @pytest.mark.parametrize("code", ["GROMACS", "NAMD3", "Schrödinger Desmond", "Blender 4.1"])
