@@ -360,9 +360,7 @@ def plan_job(
         power_cap=cap_that_saves(context.profile),
         now=now,
         reason=ranking.reason,
-        proof=find_proof(
-            context, ranking.options, recommended, now, cheapest=ranking.named.cheapest
-        ),
+        proof=find_proof(context, ranking.options, (recommended, ranking.named.cheapest), now),
         steady=steady_use(context, best),
         off_hours=close_at_night(context, priced),
         home=home,

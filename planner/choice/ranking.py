@@ -135,8 +135,10 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
         context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     )
     best, smallest, cheapest = _best(gains, context), gains.smallest(), _cheapest(ranked, context)
-    if on_cores := _costs_more_than_cores(None if best is None else gains.of(best), context):
+    reason = None if best else _why_kept(ranked, cheapest, gains, context)
+    if _costs_more_than_cores(None if best is None else gains.of(best), context):
         best = smallest = cheapest = None
+        reason = Message("keep.no-gpu")
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
     named = (best, smallest, cheapest, first)
     listed = _shortlist(
@@ -154,7 +156,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
-        reason=None if best else _why_kept(ranked, cheapest, gains, context, on_cores=on_cores),
+        reason=reason,
     )
 
 
@@ -226,19 +228,12 @@ def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
 
 
 def _why_kept(
-    ranked: list[Candidate],
-    cheapest: Candidate | None,
-    gains: Weighing,
-    context: JobContext,
-    *,
-    on_cores: bool,
+    ranked: list[Candidate], cheapest: Candidate | None, gains: Weighing, context: JobContext
 ) -> str | None:
     """Return why nothing is recommended: what stands against the cheapest, or what is unknown.
 
     Of the option that is named the cheapest, else of what is listed for least.
     """
-    if on_cores:
-        return Message("keep.no-gpu")
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it
@@ -264,9 +259,8 @@ def _why_kept(
 def _why_not(weighed: Worth, context: JobContext, today: Decimal) -> Message:
     """Return what keeps an option that costs less from being recommended."""
     best = weighed.candidate
-    machine, usd = best.offer.name, whole_dollars(best.comparable)
-    if best.offer == context.baseline.offer:
-        machine = Message("keep.changed")
+    best_offer, usd = best.offer, whole_dollars(best.comparable)
+    machine = Message("keep.changed") if best_offer == context.baseline.offer else best_offer.name
     if takes_too_long(best, context):
         times = context.work.time_factor(best.hours_mid, best.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)

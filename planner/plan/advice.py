@@ -132,9 +132,9 @@ def _fewer_gpus(
     today, cost = context.baseline.offer, context.baseline.cost
     if today is None or cost is None:
         return None, {}
-    longest_h, gpus = (
-        context.work.hours.mid * _AFTER_TRIAL,
+    gpus, longest_h = (
         today.gpu_count * context.baseline.count,
+        context.work.hours.mid * _AFTER_TRIAL,
     )
     same_kind = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
     fewer = (o for o in same_kind if o.offer.gpu_count * o.count < gpus)
@@ -143,9 +143,8 @@ def _fewer_gpus(
     if option is None:
         return None, {}
     where = f"{option.count}x {option.offer.name}" if option.count > 1 else option.offer.name
-    text = Message(
-        "first.fewer-gpus", n=round(option.offer.gpu_count * option.count), machine=where
-    )
+    n = round(option.offer.gpu_count * option.count)
+    text = Message("first.fewer-gpus", n=n, machine=where)
     command = _rents(context, option.offer, option.id) or _way(ACTIONS[_FEWER])
     step = _chosen(option, context)
     step = msgspec.structs.replace(step, what=text, actions=(_FEWER,), command=command)
@@ -368,12 +367,7 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
 
 
 def find_proof(
-    context: JobContext,
-    options: tuple[Option, ...],
-    recommended: str,
-    now: Now | None,
-    *,
-    cheapest: str = STAY,
+    context: JobContext, options: tuple[Option, ...], named: tuple[str, str], now: Now | None
 ) -> Proof | None:
     """Return the cheapest measurement that would settle what is open; None: nothing is worth one.
 
@@ -383,17 +377,16 @@ def find_proof(
     Args:
         context: of the job.
         options: that are listed.
-        recommended: the id of one of them, or of today's machine.
+        named: ids of what is recommended and of the cheapest; `o0` is today's machine.
         now: what to do here.
-        cheapest: the id of what is named as that.
     """
     if now is not None and (now.kind == "end" or now.actions == (USE_GPU,)):
         return None
     if not may_move(context):
         open_cause = next(filter(_is_open, context.findings), context.findings[0])
         return _record(context, open_cause)
-    trials = [suggest_experiment(context, options, recommended, cheapest)]
-    trials.insert(0 if recommended == STAY else 1, None if now else _record(context))
+    trials = [suggest_experiment(context, options, *named)]
+    trials.insert(0 if named[0] == STAY else 1, None if now else _record(context))
     first, second = trials
     return first or second or _in_turns(context, now, options)
 
