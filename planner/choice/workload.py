@@ -480,7 +480,11 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
             result.update((job.name, _beside(job, group, shares)) for job in group)
         else:
             (job,) = group
-            part = _part(job, users, neighbors[job.name], whole_machine=whole_machine)
+            near = [job, *neighbors[job.name]]
+            if len(near) > 1 and any(part_measured(other.profile) < 1.0 for other in near):
+                result[job.name] = _beside(job, near, {other.name: _share(other) for other in near})
+                continue
+            part = _part(job, users, near[1:], whole_machine=whole_machine)
             if part.held < part.of:
                 result[job.name] = part
     return result

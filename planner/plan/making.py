@@ -29,7 +29,7 @@ from planner.plan.notes import core_limits, memory_limits, risks, roll_back
 from planner.plan.option import Baseline, BilledShare, Option, ReasonAgainst
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
-from planner.plan.use import bill_use, job_use
+from planner.plan.use import bill_use, job_uses
 from planner.signals.finding import Saved
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of
@@ -300,7 +300,7 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
 def to_plan(plan: PlanDraft) -> Plan:
     """Return the values of plan.json: the same, field for field, as reading the file back gives."""
     shared = plan.shared_gpus
-    uses = {job.name: job_use(job) for job in plan.jobs}
+    uses = job_uses(plan.jobs)
     rows = teams(plan, uses)
     jobs = tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs)
     around = Plan(

@@ -6,7 +6,7 @@ from decimal import Decimal
 from planner.fleet.fleet import Together
 from planner.models.costs import Label, TeamShare
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.use import JobUse, apportioned, job_use
+from planner.plan.use import JobUse, apportioned, job_uses
 from pricing.money import cents
 
 LABELS: tuple[Label, ...] = ("team", "owner", "cost_center")
@@ -23,7 +23,7 @@ def teams(plan: PlanDraft, uses: Mapping[str, JobUse] | None = None) -> tuple[Te
         uses: what each job's bill is for, where that is worked out already.
     """
     if uses is None:
-        uses = {job.name: job_use(job) for job in plan.jobs}
+        uses = job_uses(plan.jobs)
     after, free_after = _recommended(plan, uses)
     return tuple(
         row

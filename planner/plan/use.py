@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
+from itertools import combinations
 
 from planner.models.costs import BillUse, TeamShare
 from planner.models.estimate import digits, digits_of
 from planner.plan.draft import JobDraft, PlanDraft
+from planner.profile.join import by_shared_gpus, overlap
+from planner.profile.model import Profile
 from planner.profile.source import part_measured
 from pricing.billing.quote import OF_THE_DATA
 from pricing.money import EXACT, cents
@@ -53,14 +56,54 @@ class JobUse:
         return 0.0 if self.busy_fraction is None else self.gpu_hours * (1.0 - self.busy_fraction)
 
 
-def job_use(job: JobDraft) -> JobUse:
-    """Return what a job's bill of today is for."""
+def job_uses(jobs: Sequence[JobDraft]) -> dict[str, JobUse]:
+    """Return what each job's bill of today is for, by name."""
+    busy: dict[str, float | None] = {}
+    for group in by_shared_gpus([job.profile for job in jobs]):
+        busy |= _busy_together([jobs[index] for index in group])
+    return {job.name: _job_use(job, busy[job.name]) for job in jobs}
+
+
+def _busy_together(jobs: Sequence[JobDraft]) -> dict[str, float | None]:
+    """Return for jobs on the same GPUs how much of its own part of them each keeps busy, 0-1.
+
+    Where each was read as busy as the device is, that is the part's, too; else what one takes of
+    the others' parts is not idle there.
+    """
+    crowds = [max(1.0, _own_parts(job)[0]) for job in jobs]  # jobs on each GPU
+    shares = [job.profile.paid_busy_fraction for job in jobs]
+    if not _are_of_device([job.profile for job in jobs]):
+        shares = [b if b is None else b * crowd for b, crowd in zip(shares, crowds, strict=True)]
+    parts = [
+        (busy, job.profile.gpu_count / crowd)
+        for busy, job, crowd in zip(shares, jobs, crowds, strict=True)
+        if busy is not None
+    ]
+    free = sum(gpus * max(0.0, 1.0 - busy) for busy, gpus in parts)
+    excess = sum(gpus * max(0.0, busy - 1.0) for busy, gpus in parts)
+    scale = max(0.0, 1.0 - excess / free) if free else 1.0
+    return {
+        job.name: None if busy is None else 1.0 - scale * max(0.0, 1.0 - busy)
+        for job, busy in zip(jobs, shares, strict=True)
+    }
+
+
+def _are_of_device(profiles: Sequence[Profile]) -> bool:
+    """Return whether what several jobs read of the same GPUs is what the device did.
+
+    So it is where they read the same to the digit, and where none ran while another did.
+    """
+    readings = {tuple(profile.readings("util.kernel_time")) for profile in profiles}
+    together = any(overlap(a, b) for a, b in combinations(profiles, 2))
+    return len(profiles) > 1 and (len(readings) == 1 or not together)
+
+
+def _job_use(job: JobDraft, busy: float | None) -> JobUse:
     count, hours = job.profile.hardware.gpu_count or 0, job.baseline.hours.mid
     of_gpus, of_hours = _own_parts(job)
-    crowd, of_gpus = max(1.0, of_gpus), min(1.0, of_gpus)  # jobs on each GPU, where there are more
+    crowd, of_gpus = max(1.0, of_gpus), min(1.0, of_gpus)
     gpus = count * job.work.replicas * part_measured(job.profile) / crowd
-    busy, part = job.profile.paid_busy_fraction, of_gpus * of_hours
-    busy = None if busy is None else min(1.0, busy * crowd)
+    part = of_gpus * of_hours
     lines = job.baseline.quote.lines if job.baseline.quote else ()
     data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
     machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)

@@ -47,8 +47,9 @@ _HOUR_S = 3600.0
 
 
 def recorded_s(profile: Profile) -> float | None:
-    """Return the length of the recording, seconds; None where it is not known."""
-    return profile.window.duration_s if profile.window else None
+    """Return the length of the recording, idle ends included, seconds; None: not known."""
+    window = profile.window
+    return None if window is None or window.duration_s is None else window.recorded_s
 
 
 def memory_growth(profile: Profile) -> float:

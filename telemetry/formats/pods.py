@@ -58,7 +58,7 @@ def by_job(
 ) -> tuple[_Series, Mapping[str, JobLabels]]:
     """Return the series in their order, each with its job as `exported_pod`, and whose jobs are.
 
-    Jobs of one name in several namespaces are several jobs.
+    Jobs of one name in several namespaces, or clusters, are several jobs.
 
     Args:
         members: series of other metrics than `kube_pod_labels`.
@@ -72,15 +72,20 @@ def by_job(
     scrapes = {m.labels.get(_SCRAPE) for m in members if m.job != m.labels.get(_SCRAPE)}
     names = [_job_name(member, own, job_label, scrapes) for member, own in pairs]
     spaces: dict[str, set[str]] = defaultdict(set)
+    clusters: dict[str, set[str | None]] = defaultdict(set)
     for member, name in zip(members, names, strict=True):
         if name is not None and job_label is None:
             spaces[name].add(_namespace(member))
+            clusters[name].add(label_of(member.labels, "cluster"))
     series: list[SampledSeries] = []
     labels: dict[str, JobLabels] = {}
     for (member, own), name in zip(pairs, names, strict=True):
         job = name
         if name is not None and len(spaces[name]) > 1 and _namespace(member):
             job = f"{_namespace(member)}/{name}"
+        cluster = label_of(member.labels, "cluster")
+        if name is not None and cluster is not None and len(clusters[name] - {None}) > 1:
+            job = f"{cluster}/{job}"
         series.append(member if job == member.job else _renamed(member, job))
         job_labels = _job_labels({**member.labels, **own})
         if job_labels.team is None:

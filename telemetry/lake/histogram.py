@@ -8,7 +8,7 @@ import ibis
 from planner.profile.kinds import SLOTS
 from telemetry.lake.place import SlotColumn, TableColumns
 
-_BUSY, _BUSY_SLOTS = 0.05, ("util.kernel_time", "util.sm_active")
+_RUNS, _BUSY_SLOTS = 0.005, ("util.kernel_time", "util.sm_active")
 _GAP = 3.0
 _SAME_TICK = 0.25
 _NEARLY_ONE = 1.1
@@ -60,7 +60,7 @@ def readings(table: Table, columns: TableColumns, unit_s: float) -> Table:
 
 def _busy(rows: Table, columns: TableColumns) -> Table | None:
     places = [f"v{i}" for i, column in enumerate(columns.slots) if column.slot in _BUSY_SLOTS]
-    return rows[places[0]] >= _BUSY if places else None
+    return rows[places[0]] >= _RUNS if places else None
 
 
 def devices(rows: Table, columns: TableColumns) -> Table:

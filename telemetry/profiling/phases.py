@@ -3,9 +3,10 @@
 Pauses that the probe timed (evaluation, checkpoint, stall) are taken from it, each out of the phase
 in which it lies. Apart from them, a stretch is steady where steps run or a GPU is busy; a quiet
 stretch (every GPU under 5 % busy for 10 s and 5 readings) is data preparation where the host works
-meanwhile, and idle otherwise. Before the first work it is start-up, unless the host works for half
-a minute: libraries load faster than that. What follows the last step is teardown. A hang is the
-end of a recording in which the kernels of several GPUs only spin.
+meanwhile, and idle where nearly no reading shows a job's kernels. Before the first work it is
+start-up, unless the host works for half a minute: libraries load faster than that. What follows the
+last step is teardown. A hang is the end of a recording in which the kernels of several GPUs only
+spin.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.model import Phase
-from telemetry.profiling.window import Columns, by_gpu, columns_of, durations, main_times
+from telemetry.profiling.window import Columns, by_gpu, columns_of, durations, load_of, main_times
 from telemetry.recording.observed import STEP_COLUMNS, SUMMED, Observed, Pause
 from telemetry.recording.recording import GPU, TIME, Recording
 
@@ -29,7 +30,8 @@ _SPINS, _SPINNING_POWER, _HANGS_S = 0.99, 0.4, 600.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
 HOST_WORKS = 0.25
 LOADS = ("util.kernel_time", "util.sm_active")
-_POWER = "power.board_w"
+_POWER, _MEMORY = "power.board_w", "mem.used_gib"
+_SELDOM = 0.05  # of the readings of a pause: a monitor alone reads a few percent now and then
 _TIMED = ("evaluation", "checkpoint", "stall")
 _DIGITS = 6
 
@@ -38,12 +40,14 @@ _DIGITS = 6
 class _Ticks:
     """Readings on one clock: when, for how long, how busy the busiest GPU and the host were.
 
-    `spins` is where the GPUs, of several, are busy all the time at a fraction of the usual power.
+    `ran` is 1 where a job was on a GPU (`window.load_of`), else 0; `spins` is where the GPUs, of
+    several, are busy all the time at a fraction of the usual power.
     """
 
     t_s: NDArray[np.float64]
     stood_s: NDArray[np.float64]
     busy: NDArray[np.float64]
+    ran: NDArray[np.float64]
     host: NDArray[np.float64]
     spins: NDArray[np.bool_]
 
@@ -67,10 +71,9 @@ def phases(merged: Recording) -> tuple[Phase, ...]:
 def _ticks(
     samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
 ) -> _Ticks | None:
-    columns = [name for name in (GPU, TIME, *LOADS, _POWER) if name in samples]
+    columns = [name for name in (GPU, TIME, *LOADS, _POWER, _MEMORY) if name in samples]
     devices = [rows for _, rows in by_gpu(samples[columns])]
-    reads = ([read for slot in LOADS if (read := _read_of(rows, slot))] for rows in devices)
-    loads = [of_device[0] for of_device in reads if of_device]
+    loads = [load for rows in devices if (load := load_of(rows)) is not None]
     stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
@@ -80,12 +83,14 @@ def _ticks(
         return None
     if len(np.unique(clock)) < 2:  # noqa: PLR2004 - one instant has no phases
         return None
-    busy = [_at(clock, times, values) for times, values in loads]
+    busy = [_at(clock, times, values) for times, values, _ in loads]
+    ran = [_at(clock, times, runs.astype(float)) for times, _, runs in loads]
     power = [_at(clock, *read) for rows in devices if (read := _read_of(rows, _POWER))]
     return _Ticks(
         t_s=clock,
         stood_s=durations(clock),
         busy=np.max(busy, axis=0) if busy else np.full(len(clock), np.nan),
+        ran=np.max(ran, axis=0) if ran else np.zeros(len(clock)),
         host=_host(clock, host),
         spins=_spins(busy, power, len(clock)),
     )
@@ -169,7 +174,7 @@ def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
         return "data-preparation"
     if not started:
         return "start-up"
-    return "idle" if long else "steady"
+    return "idle" if long and float(ticks.ran[run].mean()) < _SELDOM else "steady"
 
 
 def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pause]) -> Phase:

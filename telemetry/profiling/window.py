@@ -153,6 +153,8 @@ def _rounded(value: float) -> float:
 
 
 _BUSY_FRACTION = 0.05
+_RUNS_FRACTION = 0.005  # of the time; 0 % where tools round it
+_CONTEXT_GIB = 2.0  # what a context alone holds at most
 # Power says something about load only where it moves; then a fifth of the way up is busy.
 _POWER_MOVES = 1.25
 _POWER_BUSY = 0.2
@@ -210,7 +212,8 @@ def window_over(spans: "Sequence[Span]", *, active: bool = False) -> ActiveWindo
     """Return the window from the first to the last busy sample of any GPU.
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
-    moves from 0, whose power is clearly above its least. Pauses inside the window stay in it. Where
+    moves from 0, whose power is clearly above its least; so is one that a job is on (`load_of`) for
+    ten minutes or more, and not now and then only. Pauses inside the window stay in it. Where
     nothing is busy, or only for under ten minutes and 5 % of the recording, it is all of it.
 
     Args:
@@ -296,11 +299,17 @@ def _busy_bounds(rows: Columns) -> tuple[_Edge, _Edge] | None:
 
     A stretch in which the load is unknown while other readings go on is not idle.
     """
-    read, busy = _busy(rows)
+    read, busy, runs = _busy(rows)
     if not busy.any():
         return None
-    stood, busy_at = durations(read), np.flatnonzero(busy)
-    at, end = busy_at[0], busy_at[-1]
+    stood, busy_at, runs_at = durations(read), np.flatnonzero(busy), np.flatnonzero(runs)
+
+    def reached(edge: int, farthest: int) -> int:
+        low, high = sorted((edge, farthest))
+        stays = read[high] - read[low] >= _BURST_S and runs[low : high + 1].mean() >= _LEAST_SHARE
+        return farthest if stays else edge
+
+    at, end = reached(busy_at[0], runs_at[0]), reached(busy_at[-1], runs_at[-1])
     first = _Edge(read[at], stood[at], float(stood[:at].sum()))
     last = _Edge(read[end], stood[end], float(stood[end + 1 :].sum()))
     times, usual = main_times(rows), usual_interval(read) or 0.0
@@ -331,22 +340,40 @@ def main_times(rows: Columns) -> NDArray[np.float64]:
     return times[main]
 
 
-def _busy(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return when load was read, and whether the GPU was busy then."""
-    times = rows["t_s"]
-    for slot in (*_BUSY_SLOTS, "power.board_w"):
-        if slot not in rows:
-            continue
-        values = rows[slot]
-        finite = np.isfinite(values)
-        if not finite.any():
-            continue
-        low, high = float(values[finite].min()), float(values[finite].max())
-        if slot in _BUSY_SLOTS and high > 0:
-            return times[finite], values[finite] >= _BUSY_FRACTION
-        if slot not in _BUSY_SLOTS and high > _POWER_MOVES * low:
-            return times[finite], values[finite] >= low + _POWER_BUSY * (high - low)
-    return times, np.zeros(len(times), dtype=bool)
+def _busy(
+    rows: Columns,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return when load was read, whether the GPU was busy then, and whether a job was on it."""
+    load = load_of(rows)
+    if load is not None and load[1].max() > 0:
+        return load[0], load[1] >= _BUSY_FRACTION, load[2]
+    times, power = rows["t_s"], rows.get("power.board_w", np.empty(0))
+    finite = np.isfinite(power)
+    if finite.any() and power[finite].max() > _POWER_MOVES * power[finite].min():
+        low, high = power[finite].min(), power[finite].max()
+        busy = power[finite] >= low + _POWER_BUSY * (high - low)
+        return times[finite], busy, busy
+    never = np.zeros(len(times), dtype=bool)
+    return times, never, never
+
+
+def load_of(
+    rows: Columns,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]] | None:
+    """Return when load was read, the share of the time, and whether a job was on the GPU.
+
+    It is where kernels run, however few; a display or a monitor alone reads up to a few percent,
+    beside next to no memory. None where no load was read.
+    """
+    used_gib = np.nan_to_num(rows.get("mem.used_gib", np.zeros(len(rows["t_s"]))), nan=np.inf)
+    most_gib = float(used_gib.max(initial=0.0, where=np.isfinite(used_gib)))
+    limit_gib = min(_CONTEXT_GIB, 0.5 * most_gib)
+    for slot in _BUSY_SLOTS:
+        if slot in rows and (finite := np.isfinite(rows[slot])).any():
+            load = rows[slot]
+            runs = (load >= _RUNS_FRACTION) & ~((load < _BUSY_FRACTION) & (used_gib < limit_gib))
+            return rows["t_s"][finite], load[finite], runs[finite]
+    return None
 
 
 _LOADS = ("util.sm_active", "util.kernel_time")  # the better reading of a GPU's share first

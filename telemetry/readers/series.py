@@ -36,6 +36,8 @@ _SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
+_DEVICE_BUSY = "dcgm_fi_dev_gpu_util"
+_OF_CONTAINER = "device_utilization_desc_of_container"
 _MIG_UUID = "dra_mig_device_uuid"
 # A device's number as tools write it: 0, nvidia0, GPU 0, and with a MIG instance 0:7.
 _NUMBER = re.compile(r"(?:(?:nvidia|gpu|card|cuda)[ _:-]?)?(\d{1,4})(?::(\d{1,3}))?", re.IGNORECASE)
@@ -176,7 +178,17 @@ def recording(
         raise InputError(_no_match(builder.name, sorted({member.name for member in series})))
     unused = _points(series) - _points(named) - sum(member.points for member in served)
     builder.dropped["point of a metric that is not used"] += max(0, unused)
-    used = _separated([_clean(member, builder) for member in named], table, builder)
+    cleaned = [_clean(member, builder) for member in named]
+    sliced = {member.device for member in cleaned if member.instance} - {None}
+    # The driver does not count a sliced GPU's busy time (NVIDIA/dcgm-exporter#216): it reads 0.
+    measured = [
+        member
+        for member in cleaned
+        if _key(member) != _DEVICE_BUSY or member.device not in sliced or member.readings.any()
+    ]
+    silent = _points(cleaned) - _points(measured)
+    builder.dropped["busy time of a GPU in slices, which is not counted"] += silent
+    used = _separated(measured, table, builder)
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
     members = sorted(_by_device(used, builder).items())
@@ -453,7 +465,8 @@ def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[
         return "throttle.fraction", throttled.astype(float)
     counter = RATE_OR_COUNTER.get(holds.target)
     target = counter if counter is not None and _counts(member) else holds.target
-    return target, member.readings * (holds.scale or 1.0)
+    limit = 100.0 if _key(member) == _OF_CONTAINER else np.inf
+    return target, np.minimum(member.readings, limit) * (holds.scale or 1.0)
 
 
 def _counts(member: SampledSeries) -> bool:

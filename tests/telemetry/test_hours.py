@@ -1,11 +1,19 @@
 """What a profile keeps of the hours of the day and week."""
 
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from planner.diagnosis.diagnose import diagnose
+from planner.prediction.slices import DAY_S, recorded_s
+from planner.profile.model import Profile
 from telemetry.profiling.build import _growth
 from telemetry.profiling.window import ActiveWindow, points_of, use_by_hour
+from telemetry.readers.hints import Hints
+from tests.telemetry.reading import read_source
 
 FIRST = 1_763_942_400.0  # Monday 2025-11-24 00:00 UTC
 
@@ -62,3 +70,61 @@ def test_memory_read_at_one_instant_does_not_grow() -> None:
     assert grown.mean == 360.0
     times[6:] = 6.0
     assert _growth(pd.DataFrame({"t_s": times, "ram_used_gib": used}), window) is None
+
+
+def _day(folder: Path, busy: list[float], used_mib: list[int]) -> Path:
+    """Write a day of one GPU, a reading in five minutes, as a table of Parquet and as CSV."""
+    times = [datetime(2026, 11, 10, tzinfo=UTC) + timedelta(minutes=5 * i) for i in range(288)]
+    frame = pd.DataFrame(
+        {
+            "timestamp": [time.strftime("%Y/%m/%d %H:%M:%S.000") for time in times],
+            "index": 0,
+            "name": "NVIDIA L4",
+            "utilization.gpu [%]": busy,
+            "memory.used [MiB]": used_mib,
+        }
+    )
+    frame.to_csv(folder / "day.csv", index=False)
+    table = frame.assign(timestamp=[time.timestamp() for time in times])
+    table.to_parquet(folder / "day.parquet", index=False)
+    return folder
+
+
+def _profiles(folder: Path) -> list[Profile]:
+    return [read_source(str(folder / name), Hints())[0] for name in ("day.csv", "day.parquet")]
+
+
+@pytest.mark.parametrize("night", [1, 4, 6])
+@pytest.mark.parametrize("first_hour", range(0, 24, 5))
+def test_a_service_that_answers_at_night_is_not_left_on(
+    night: int, first_hour: int, tmp_path: Path
+) -> None:
+    """40 % by day, a few percent by night, the model held: whenever the recording begins.
+
+    The mean is that of the whole day, and nothing tells that nobody asks: it is never shut down.
+    """
+    hours = [(first_hour + i // 12) % 24 for i in range(288)]
+    busy = [40 if 8 <= hour < 20 else night for hour in hours]
+    for profile in _profiles(_day(tmp_path, busy, [5000] * 288)):
+        assert profile.window is not None
+        assert profile.window.idle_around_s == 0.0
+        assert profile.mean("util.kernel_time") == pytest.approx((0.4 + night / 100) / 2)
+        assert not any(phase.kind == "idle" for phase in profile.phases)
+        actions = {action for finding in diagnose(profile) for action in finding.actions}
+        assert "idle-shutdown" not in actions
+
+
+@pytest.mark.parametrize(("load", "held_mib"), [(0, 20000), (0, 400), (3, 400)])
+def test_a_machine_left_on_after_its_job_is(load: int, held_mib: int, tmp_path: Path) -> None:
+    """12 of 24 h without a kernel, or with a display's few percent beside next to no memory."""
+    busy, used = [80] * 144 + [load] * 144, [20000] * 144 + [held_mib] * 144
+    logged, of_table = _profiles(_day(tmp_path, busy, used))
+    assert logged.mean("util.kernel_time") == pytest.approx(0.8)
+    if load == 0:  # what memory was given back is not asked of a table
+        assert of_table.mean("util.kernel_time") == pytest.approx(0.8)
+    busy[-1] = 1  # as nvidia-smi itself reads now and then
+    assert _profiles(_day(tmp_path, busy, used))[0].window == logged.window
+    assert logged.window is not None
+    assert logged.window.idle_after_s == pytest.approx(43_200.0)
+    assert "left-on" in {finding.code for finding in diagnose(logged)}
+    assert recorded_s(logged) == pytest.approx(DAY_S)

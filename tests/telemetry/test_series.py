@@ -322,6 +322,34 @@ def test_clusters_with_one_host_name_are_two(tmp_path: Path, label: str, gpus: i
     assert_writable((profile,))
 
 
+@pytest.mark.parametrize("clusters", [("eu1", "us1"), ("us1", "eu1"), ("eu1", "eu1")])
+def test_pods_of_one_name_in_two_clusters_are_two_jobs(
+    tmp_path: Path, clusters: tuple[str, str]
+) -> None:
+    """90 % and 10 %, not 50 % of two; replicas of one Prometheus stay one pod."""
+    members = [
+        series(
+            "DCGM_FI_DEV_GPU_UTIL",
+            [busy, busy],
+            gpu="0",
+            Hostname="n1",
+            cluster=cluster,
+            pod="api-0",
+            namespace="prod",
+            prometheus_replica=replica,
+        )
+        for cluster, busy, replica in zip(clusters, (90, 10), "ab", strict=True)
+    ]
+    if clusters[0] == clusters[1]:
+        members[1] = members[0] | {"metric": members[1]["metric"]}
+    use = {
+        profile.job.name: profile.mean("util.kernel_time")
+        for profile in imported(tmp_path, *members)
+    }
+    several = dict(zip((f"{cluster}/api-0" for cluster in clusters), (0.9, 0.1), strict=True))
+    assert use == (several if len(set(clusters)) > 1 else {"api-0": 0.9})
+
+
 NAMED = {
     "device": ({"device": "nvidia0"}, {"device": "nvidia1"}, (0, 1)),
     "number in a name": ({"gpu": "GPU0"}, {"gpu": "GPU1"}, (0, 1)),

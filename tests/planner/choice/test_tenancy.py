@@ -1,6 +1,8 @@
 """A machine is billed once: split among the jobs on it, and saved only when it goes or shrinks."""
 
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,16 +11,21 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.structs import replace
 
+from planner.choice.requirements import Requirements
 from planner.models.document import encode
+from planner.pipeline import draft_plan
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
-from planner.profile.model import Machine, OtherGpu, Profile, Replicas, Statistics
+from planner.profile.model import Machine, OtherGpu, Profile, Replicas, Statistics, Window
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
+from telemetry.readers.hints import Hints
+from telemetry.sources import read_telemetry
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 CATALOG = load_catalog()
+DAY = date(2026, 11, 21)
 P5 = CATALOG.find("aws", "p5.48xlarge", "us-east-1")
 EIGHT = sold("eight", "16.00", gpu_count=8)
 ONE = sold("one", "2.50", gpu_count=1)
@@ -49,6 +56,87 @@ def test_eight_pods_of_one_node_are_one_bill() -> None:
     assert found.fleet is not None
     assert found.fleet.gpus_before == 8
     assert cents(found.recommended.before) == Decimal("11008.00")
+
+
+def _scrape(*series: tuple[str, str, float]) -> str:
+    lines = (f"{name}{{{labels}}} {value}\n" for name, labels, value in series)
+    return "# TYPE HostCoreUtilization gauge\n" + "".join(lines)
+
+
+_T4 = 'gpu="0",UUID="GPU-t4",modelName="Tesla T4",Hostname="n1",exported_namespace="x"'
+_ON_T4 = [f'{_T4},exported_pod="{pod}"' for pod in ("a", "b", "notebook")]
+_RTX = 'deviceuuid="GPU-9ef1"'
+_RTX_HOST = f'deviceidx="0",devicetype="NVIDIA GeForce RTX 4090",{_RTX}'
+_A100 = 'modelName="NVIDIA A100 80GB PCIe",Hostname="dgx",namespace="ml"'
+_SLICES = [
+    (f'gpu="0",UUID="GPU-0",GPU_I_PROFILE="{name}",GPU_I_ID="{i}",pod="{pod}",{_A100}', ran)
+    for i, name, pod, ran in ((1, "3g.40gb", "a", 0.91), (2, "4g.40gb", "b", 0.02))
+] + [(f'gpu="1",UUID="GPU-1",pod="c",{_A100}', 0.97)]
+_SHARED = {
+    "copies of the device's own": (
+        [("DCGM_FI_DEV_GPU_UTIL", labels, 66) for labels in _ON_T4],
+        (1, 0.66),
+        {"a": 0.34 / 3, "b": 0.34 / 3, "notebook": 0.34 / 3},
+    ),
+    "containers of HAMi": (
+        [("HostCoreUtilization", _RTX_HOST, 66), ("HostGPUMemoryUsage", _RTX_HOST, 1.8e10)]
+        + [
+            ("Device_utilization_desc_of_container", f'podname="{pod}",{_RTX}', busy)
+            for pod, busy in (("a", 40), ("b", 26), ("notebook", 0))
+        ],
+        (1, 0.66),
+        # a takes 40/100 and bears 1/3: what it takes of the others' 1/3 is not idle there.
+        {"a": 0.0, "b": 0.34 * 0.22 / 1.22, "notebook": 0.34 / 1.22},
+    ),
+    "a container of HAMi above 100 %": (
+        [("HostCoreUtilization", _RTX_HOST, 99), ("HostGPUMemoryUsage", _RTX_HOST, 1.8e10)]
+        + [
+            ("Device_utilization_desc_of_container", f'podname="{pod}",{_RTX}', busy)
+            for pod, busy in (("a", 130), ("notebook", 0))
+        ],
+        (1, 1.0),
+        {"a": 0.0, "notebook": 0.0},
+    ),
+    "slices of MIG": (
+        [("DCGM_FI_DEV_GPU_UTIL", labels, 97 * (ran == 0.97)) for labels, ran in _SLICES]
+        + [("DCGM_FI_PROF_GR_ENGINE_ACTIVE", labels, ran) for labels, ran in _SLICES],
+        (2, (0.91 * 3 / 7 + 0.02 * 4 / 7 + 0.97) / 2),
+        {"a": 0.09 * 3 / 14, "b": 0.98 * 4 / 14, "c": 0.03 / 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("shared", _SHARED)
+@pytest.mark.parametrize("backwards", ["", "backwards"])
+def test_shared_gpus_are_as_busy_as_the_devices(
+    shared: str, backwards: str, tmp_path: Path
+) -> None:
+    """From what exporters print: GPUs, their busy share, and of whose part how much is idle."""
+    series, (gpus, busy), idle = _SHARED[shared]
+    (tmp_path / "all.prom").write_text(_scrape(*series[:: -1 if backwards else 1]))
+    profiles = read_telemetry([str(tmp_path / "all.prom")], Hints())
+    use = to_plan(draft_plan(profiles, load_catalog(DAY), Requirements(), as_of=DAY)).use
+    assert use
+    assert (use.gpus, use.busy_fraction) == (gpus, pytest.approx(busy, abs=1e-6))
+    whole = use.idle_usd + use.work_usd + use.free_usd
+    parts = {name: float(usd / whole) for name, usd in use.idle_by_job.items()}
+    assert parts == pytest.approx(idle, abs=1e-3)
+
+
+def test_jobs_in_turns_on_a_gpu_leave_it_as_busy_as_they_were() -> None:
+    """80 %, then 60 % for as long: 70 %."""
+    first, second = pod("a", ONE, busy=0.8), pod("b", ONE, busy=0.6)
+    uuid = replace(first.gpus[0], uuid="GPU-a")
+    found = [
+        replace(job, gpus=(replace(uuid, metrics=job.gpus[0].metrics),), window=window)
+        for job, window in (
+            (first, Window(start=datetime(2026, 11, 1, tzinfo=UTC), duration_s=3600.0)),
+            (second, Window(start=datetime(2026, 11, 2, tzinfo=UTC), duration_s=3600.0)),
+        )
+    ]
+    use = to_plan(plan(*found, offers=(ONE,))).use
+    assert use
+    assert (use.gpus, use.busy_fraction) == (1, pytest.approx(0.7))
 
 
 def test_services_on_a_gpu_make_it_as_busy_as_all_of_them() -> None:
