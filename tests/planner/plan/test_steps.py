@@ -1,12 +1,11 @@
 """The steps of an answer: each names what exists, pays within the horizon, and is explained."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from planner.profile.model import Profile
-from tests.planner.factories import a_case, a_catalog, a_profile, gpus, plan, running, sold
+from tests.planner.factories import a_case, a_catalog, a_profile, plan, running, sold
 
 PAIR = sold("pair", "4.00", gpu_count=2, vcpus=32)
 SINGLE = sold("single", "2.00", vcpus=16)
@@ -16,8 +15,8 @@ def half_used() -> Profile:
     """A job that uses one GPU of two, on which a percentile was rounded up."""
     busy = {"util.kernel_time": 0.9, "mem.used_gib": 20.0}
     idle = {"util.kernel_time": 0.0, "mem.used_gib": 0.4}
-    job = a_profile(gpu_count=2, kind="unknown", hours=400.0)
-    return running(replace(job, gpus=gpus([busy, idle])), PAIR)
+    job = a_profile(each=[busy, idle], gpu_count=2, kind="unknown", hours=400.0)
+    return running(job, PAIR)
 
 
 def test_fewer_gpus_name_their_machine_and_what_it_costs() -> None:
