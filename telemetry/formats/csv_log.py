@@ -1,6 +1,7 @@
 """Reads `nvidia-smi --query-gpu ... --format=csv` logs and the CSV of people's own loggers."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -49,6 +50,7 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     tables = [table for table in rows.tables.values() if table.rows]
     if not tables:
         raise InputError(Message("read.header-alone", file=builder.name))
+    _refuse_a_column_a_gpu(builder.name, tables, hints)
     builder.dropped += rows.dropped
     builder.health += [Health(gpu=f"GPU {address}", code="lost") for address in sorted(rows.lost)]
     sheets = [_sheet(table, rows.delimiter, builder) for table in tables]
@@ -77,6 +79,20 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
         count = {"used": recording.rows_used, "rows": len(sheet)}
         raise InputError(Message("read.few-rows", file=builder.name, **count))
     return recording
+
+
+def _refuse_a_column_a_gpu(name: str, tables: Sequence[csv_text.CsvTable], hints: Hints) -> None:
+    """Refuse a table of which several columns are mapped to one reading: all but one would go."""
+    for table in tables:
+        mapped = defaultdict[str, list[str]](list)
+        for column, slot in hints.map:
+            if column in table.header:
+                mapped[slot].append(column)
+        for slot, columns in mapped.items():
+            if len(columns) > 1:
+                raise InputError(
+                    Message("read.column-a-gpu", file=name, slot=slot, columns=columns)
+                )
 
 
 def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:

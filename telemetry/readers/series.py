@@ -465,8 +465,9 @@ def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[
         return "throttle.fraction", throttled.astype(float)
     counter = RATE_OR_COUNTER.get(holds.target)
     target = counter if counter is not None and _counts(member) else holds.target
-    limit = 100.0 if _key(member) == _OF_CONTAINER else np.inf
-    return target, np.minimum(member.readings, limit) * (holds.scale or 1.0)
+    # HAMi sums the shares of a container's processes: above 100 % it says nothing of the GPU.
+    is_sum = (_key(member) == _OF_CONTAINER) & (member.readings > 100.0)  # noqa: PLR2004
+    return target, np.where(is_sum, np.nan, member.readings) * (holds.scale or 1.0)
 
 
 def _counts(member: SampledSeries) -> bool:

@@ -162,3 +162,16 @@ def test_a_table_says_what_it_does_not_count() -> None:
     with pytest.raises(InputError) as refused:
         columns_of(names, "fleet", hints)
     assert len(refused.value.problems) == 2
+
+
+def test_columns_of_several_gpus_are_never_mapped_to_one_reading(tmp_path: Path) -> None:
+    """A column a GPU, as Grafana joins series by time: three of four would vanish."""
+    names = [f"gpu-n{host} / GPU {gpu}" for host in (1, 2) for gpu in (0, 1)]
+    rows = [f"2026-11-10 08:{minute:02}:00,98%,2%,20%,50%" for minute in range(20)]
+    file = tmp_path / "panel.csv"
+    file.write_text("\n".join([",".join(["Time", *names]), *rows]) + "\n", encoding="utf-8")
+    maps = tuple((name, "util.kernel_time") for name in names)
+    with pytest.raises(InputError, match=r"GPU 0.*GPU 1.*all mapped to util\.kernel_time"):
+        read_source(str(file), Hints(map=maps))
+    (profile,) = read_source(str(file), Hints(map=maps[:1]))
+    assert profile.mean("util.kernel_time") == pytest.approx(0.98)
