@@ -93,6 +93,10 @@ _SHARED = {
         + [
             ("Device_utilization_desc_of_container", f'podname="{pod}",{_RTX}', busy)
             for pod, busy in (("a", 130), ("notebook", 0))
+        ]
+        + [
+            ("vGPU_device_memory_usage_in_bytes", f'podname="{pod}",{_RTX}', 4e9)
+            for pod in ("a", "notebook")
         ],
         (1, 0.99),  # 130 % is not read: the device's 99 % counts
         {"a": 0.0, "notebook": 0.01},
