@@ -160,15 +160,16 @@ def started(profile: Profile) -> float | None:
 def start_up_alone(profile: Profile) -> float | None:
     """Return start-up's share of a recording in which too little work follows to judge that.
 
-    None where it is less than half, where as many steps were counted as a mean needs, or where work
-    follows for longer than a usual pause takes.
+    None where it is less than half, where as many steps were counted as a mean needs, where work
+    follows for longer than a usual pause takes, or where nothing does: then nobody saw a start.
     """
     window, step = profile.window, profile.step
     share = sum(p.time_fraction or 0.0 for p in profile.phases if p.kind == "start-up")
     counted = (step and step.count) or 0
     if window is None or share < LOW or counted >= FEWEST_READINGS:
         return None
-    return share if (1.0 - share) * window.recorded_s < LONG_PAUSE_S else None
+    after_s = (1.0 - share) * window.recorded_s
+    return share if (window.interval_s or 0.0) < after_s < LONG_PAUSE_S else None
 
 
 def preparing(profile: Profile) -> float | None:
