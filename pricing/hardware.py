@@ -254,6 +254,11 @@ def slice_in_name(name: str | None) -> str | None:
     return match["slice"].lower() if match else None
 
 
+def is_socketed(name: str) -> bool:
+    """Return whether a model is of the form whose boards NVLink joins."""
+    return "SXM" in name
+
+
 def matching(name: str) -> tuple[Gpu, ...]:
     """Return every model that a name may mean, for filters: "A100" is all A100s, "A100-80GB" one.
 

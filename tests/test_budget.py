@@ -21,7 +21,7 @@ from tests.source_tree import PACKAGES, Module, modules
 # raised by one on that day, when the last circles of imports were cut, and lost again since. The 50
 # lines that were added on that day without room were paid back on the next.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_177,
+    "lines of code": 69_120,
     "files": 447,
     "modules with one importer": 64,
     "modules in a circle of imports": 0,
@@ -29,7 +29,7 @@ LIMITS: Mapping[str, int] = {
     "document classes": 13,
     "memo dictionaries in frozen values": 0,
     "vague names": 178,
-    "uses of Any": 305,
+    "uses of Any": 304,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.

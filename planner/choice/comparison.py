@@ -22,7 +22,7 @@ from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import Offer, parse_place
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError
-from pricing.hardware import matching
+from pricing.hardware import is_socketed, matching
 from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
@@ -115,9 +115,9 @@ def compare(
 
     Args:
         names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
-            `8xPROVIDER/TYPE`. Of two models each is taken where it costs least, one model where
-            one provider rents both, by prices that are not old if there are some. A name of
-            several models (A100) is any of them, the same on both sides where both have it.
+            `8xPROVIDER/TYPE`. Each is taken where it costs least, one model where one provider
+            rents both; a name of several models (A100) is any of them, boards that NVLink joins
+            before cards in machines of several GPUs, prices that are not old before old ones.
         catalog: of the day.
         providers: who may rent them; empty: all.
         profile: the work; None: data-parallel training on the first side.
@@ -224,9 +224,10 @@ def _chosen(
         if machines_a.offer.gpu == machines_b.offer.gpu
     ]
 
-    def rank(*sides: _Machines) -> tuple[bool, Decimal]:
+    def rank(*sides: _Machines) -> tuple[bool, bool, Decimal]:
         old = any((catalog.as_of - side.offer.as_of).days > OLD_DAYS for side in sides)
-        return old, sum((side.usd_per_hour for side in sides), Decimal(0))
+        cards = any(s.offer.gpu_count > 1 and not is_socketed(s.offer.gpu) for s in sides)
+        return cards, old, sum((side.usd_per_hour for side in sides), Decimal(0))
 
     if pairs:
         return min(pairs, key=lambda pair: rank(*pair))

@@ -146,6 +146,21 @@ USE_GPU = "use-gpu"
 CPU_MOVE_H = 2.0  # of engineering, to another kind of machine; our estimate
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CpuMachine:
+    """A machine without a GPU that carries a job.
+
+    Attributes:
+        usd: of the period, of as many as there are today.
+        name: provider and type.
+        vcpus: of one.
+    """
+
+    usd: Decimal
+    name: str
+    vcpus: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobContext:
     """All that the checks of one job need.
@@ -235,11 +250,11 @@ class JobContext:
         return host_need(self.profile)
 
     @cached_property
-    def cpu_machine(self) -> tuple[Decimal, str, str] | None:
-        """The cheapest machine without a GPU that carries the job: its bill, name and vCPUs.
+    def cpu_machine(self) -> _CpuMachine | None:
+        """The cheapest machine without a GPU that carries the job, at today's provider if it can.
 
-        The bill is for as many as today. None where the job uses a GPU, or none saves: it uses none
-        where its first finding says so, or it prepares data with next to nothing on the GPU.
+        None where the job uses a GPU, or none saves: it uses none where its first finding says so,
+        or it prepares data with next to nothing on the GPU.
         """
         today, bill, need = self.baseline.offer, self.baseline.quote, self.host
         busy, count = self.profile.paid_busy_fraction, self.baseline.count
@@ -249,16 +264,17 @@ class JobContext:
             return None
         if today is None or bill is None or need.cores is None or self.baseline.tenancy:
             return None
-        hours, costs = seconds(self.work.hours.mid), []
+        hours, machines = seconds(self.work.hours.mid), list[tuple[bool, _CpuMachine]]()
         for row in read_csv("cpu_nodes.csv"):
             cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
             if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
                 cap = Decimal(row["usd_per_month"] or "Infinity")
                 price = min(usd(row["usd_per_hour"]) * hours, cap) * count
                 name = f"{row['provider']}/{row['instance_type']}"
-                costs.append((row["provider"] != today.provider, price, name, row["vcpus"]))
-        machine = min(costs, default=(True, bill.by_time, "", ""))[1:]
-        return machine if machine[0] < bill.by_time else None
+                machine = _CpuMachine(usd=price, name=name, vcpus=row["vcpus"])
+                machines.append((row["provider"] != today.provider, machine))
+        _, best = min(machines, key=lambda at: (at[0], at[1].usd), default=(True, None))
+        return best if best is not None and best.usd < bill.by_time else None
 
     @cached_property
     def memory_gib(self) -> float | None:

@@ -65,7 +65,7 @@ def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 
     return (
         EnergyUse()
         if power is None
-        else _energy(power, (profile.gpu_count * replicas, 0.0), hours, site)
+        else _energy(power, hours, site, working=profile.gpu_count * replicas)
     )
 
 
@@ -80,6 +80,7 @@ def energy_of(candidate: Candidate, context: JobContext) -> EnergyUse:
     measured, boards = _measured(profile), _boards(candidate, context)
     if measured is None or boards is None:
         return EnergyUse()
+    working, idle_w = boards
     copies = candidate.scaling
     busier = copies is not None or any(
         code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
@@ -88,11 +89,13 @@ def energy_of(candidate: Candidate, context: JobContext) -> EnergyUse:
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     gpu = find(candidate.offer.gpu)
     if today is not None and gpu == today and not busier:
-        return _energy(measured, boards, hours, site)
+        return _energy(measured, hours, site, working=working, idle_w=idle_w)
     today_h = context.baseline.hours.mid * context.work.replicas / candidate.copies
     work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, gpu, work)
-    return EnergyUse() if power is None else _energy(power, boards, hours, site)
+    if power is None:
+        return EnergyUse()
+    return _energy(power, hours, site, working=working, idle_w=idle_w)
 
 
 def _boards(candidate: Candidate, context: JobContext) -> tuple[int, float] | None:
@@ -172,9 +175,12 @@ def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
     return idle, gpu.tdp_w
 
 
-def _energy(power: Estimate, boards: tuple[int, float], hours: Estimate, site: Site) -> EnergyUse:
+def _energy(
+    power: Estimate, hours: Estimate, site: Site, *, working: int, idle_w: float = 0.0
+) -> EnergyUse:
+    """Return the energy of boards that work, each at that power [W], and of those that idle."""
     low_w, mid_w, high_w = (
-        board_w * boards[0] + boards[1] for board_w in (power.low, power.mid, power.high)
+        board_w * working + idle_w for board_w in (power.low, power.mid, power.high)
     )
     scale = site.factor / 1000.0
     kwh = Estimate(

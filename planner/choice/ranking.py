@@ -223,7 +223,7 @@ def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
     """Return whether a machine without a GPU carries the job, and spends less than any change."""
     effort = effort_usd(CPU_MOVE_H, context.asked.engineer_usd_per_hour)
     machine = context.cpu_machine
-    spends = None if machine is None else machine[0] * context.periods + effort
+    spends = None if machine is None else machine.usd * context.periods + effort
     return spends is not None and (best is None or spends < best.spends)
 
 

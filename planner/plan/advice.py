@@ -80,8 +80,8 @@ def cure_now(
         options: that are listed.
     """
     findings = context.findings
-    if context.cpu_machine is not None:
-        return _without_gpu(*context.cpu_machine, context)
+    if (without := _without_gpu(context)) is not None:
+        return without
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     if findings and findings[0].code == FAILING:
@@ -111,14 +111,15 @@ def cure_now(
     return None if cure is None else _try(cure, context, priced.get(cure.code))
 
 
-def _without_gpu(usd: Decimal, name: str, vcpus: str, context: JobContext) -> Now:
-    """Return the step to machines without a GPU, of a bill, a name and so many vCPUs each."""
-    today, count = context.baseline.quote, context.baseline.count
-    paid = today.by_time if today else Decimal(0)
-    low, mid, high = (cents(paid - usd * part) for part in _CORES_DIFFER)
+def _without_gpu(context: JobContext) -> Now | None:
+    """Return the step to machines without a GPU; None where none carries the job for less."""
+    machine, today, count = context.cpu_machine, context.baseline.quote, context.baseline.count
+    if machine is None or today is None:
+        return None
+    low, mid, high = (cents(today.by_time - machine.usd * part) for part in _CORES_DIFFER)
     saves = Saved(low=low, mid=mid, high=high)
     step = _step((USE_GPU,), _way(ACTIONS[USE_GPU]), saves, CPU_MOVE_H, context)
-    text = Message("first.cpu-machine", n=count, machine=name, vcpus=vcpus)
+    text = Message("first.cpu-machine", n=count, machine=machine.name, vcpus=machine.vcpus)
     return msgspec.structs.replace(step, what=text)
 
 

@@ -16,12 +16,12 @@ from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
-from planner.serving.search import Layout, Question, copy_of, is_linked, is_socketed
+from planner.serving.search import Layout, Question, copy_of, is_linked
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.hardware import Gpu
+from pricing.hardware import Gpu, is_socketed
 from pricing.message import Message, join
 
 CHAT_TARGETS = (

@@ -35,7 +35,7 @@ from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.hardware import Gpu, find
+from pricing.hardware import Gpu, find, is_socketed
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, show
 
@@ -413,11 +413,6 @@ def layouts_on_sale(
 def is_linked(offer: Offer) -> bool:
     """Return whether an offer's GPUs are linked by more than PCIe."""
     return offer.interconnect in _NVLINK if offer.interconnect else is_socketed(offer.gpu)
-
-
-def is_socketed(gpu: str) -> bool:
-    """Return whether a model is of the form whose boards NVLink joins."""
-    return "SXM" in gpu
 
 
 def copy_of(question: Question, layout: Layout) -> Server | None:

@@ -32,13 +32,13 @@ from planner.serving.fit import (
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
-from planner.serving.search import SOUND_ODDS, Layout, Question, ServingPlan, is_socketed, search
+from planner.serving.search import SOUND_ODDS, Layout, Question, ServingPlan, search
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
-from pricing.hardware import matching
+from pricing.hardware import is_socketed, matching
 from pricing.message import Message, join
 from pricing.money import show, whole_dollars
 

@@ -132,3 +132,10 @@ def test_two_models_are_taken_where_each_costs_least(call: Call) -> None:
     apart = call("compare", "8xH100", "8x1xH100", "--as-of", DAY, "-f", "json")
     assert len(set(providers)) == 2
     assert len({side["provider"] for side in apart.json["sides"]}) == 1
+
+
+def test_a_machine_of_eight_has_links(call: Call) -> None:
+    """8xH100 without a form is the board that NVLink joins, although PCIe cards cost less."""
+    for names, links in ((("8xH100", "8x1xH100"), "nvlink"), (("8xH100-PCIe", "8xL40S"), "pcie")):
+        ran = call("compare", *names, "--as-of", DAY, "-f", "json")
+        assert ran.json["sides"][0]["links"].startswith(links), names
