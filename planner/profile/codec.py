@@ -278,7 +278,7 @@ def _wrong_values(item: object) -> Problems:
             wrong.setdefault(tuple(error.absolute_path), _sentence(error))
     for steps, value in _every_value(item):
         if steps and steps[-1] in _FIGURES and isinstance(value, dict):
-            numbers = {k: v for k, v in value.items() if isinstance(v, int | float)}
+            numbers = {k: v for k, v in value.items() if (*steps, k) not in wrong}
             for text in _disorder(numbers):
                 wrong.setdefault(steps, text)
     return wrong or {(): "is not a profile that can be read."}

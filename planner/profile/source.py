@@ -26,9 +26,9 @@ def source_gpu(profile: Profile) -> Gpu:
         lacks = "its readings name no GPU model" if profile.gpus else "no GPU was read in it"
         raise InputError(
             f"{profile.job.name}: hardware.gpu is missing: {lacks}, so no other GPU can be "
-            "compared. Say what it runs on, such as --machine g5.xlarge, or name the GPU: `gpucost "
-            "import SOURCE --gpu MODEL` (--gpu of plan is what may be offered); or record it on a "
-            f"GPU: `gpucost profile -- COMMAND`.{scrapes}"
+            "compared. Say what it runs on (--machine TYPE, of `gpucost prices`), or name the GPU: "
+            "`gpucost import SOURCE --gpu MODEL` (--gpu of plan is what may be offered); or record "
+            f"it on a GPU: `gpucost profile -- COMMAND`.{scrapes}"
         )
     try:
         return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)

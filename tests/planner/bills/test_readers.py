@@ -260,7 +260,7 @@ def test_every_problem_of_a_file_is_listed() -> None:
 @pytest.mark.parametrize(
     ("text", "told_"),
     [
-        ("", "no bill that is known"),
+        ("", "not a bill that gpucost reads"),
         ("a,b\n1,2\n", "FOCUS CSV, AWS Cost and Usage Report"),
         ("{", "no valid JSON"),
         ('{"a": 1}', "neither"),
