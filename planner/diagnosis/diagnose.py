@@ -52,10 +52,11 @@ def diagnose(
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
+        facts = [finding for finding in findings if _is_fact(finding)]
         if why.code == _STARTED:  # what a start does says nothing of the work
-            unmeasured = msgspec.structs.replace(_NOTHING, cause=why)
-            findings = [*filter(_is_fact, findings), unmeasured]
-        findings = [f if _is_fact(f) or f.cause is why else _doubt(f, why) for f in findings]
+            findings = [*facts, msgspec.structs.replace(_NOTHING, cause=why)]
+        else:
+            findings = [f if f in facts else _doubt(f, why) for f in findings]
     return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
 
 

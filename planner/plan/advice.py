@@ -95,8 +95,8 @@ def cure_now(
         return queue
     if staying is not None:
         return _chosen(staying, context)
-    fewer, saves = _fewer_gpus(context, options)
-    priced = {**priced, **saves}
+    fewer = _fewer_gpus(context, options)
+    priced = {**priced, **({_FEWER: fewer.saves} if fewer and fewer.saves else {})}
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:
@@ -123,33 +123,28 @@ def _without_gpu(context: JobContext) -> Now | None:
     return msgspec.structs.replace(step, what=text)
 
 
-def _fewer_gpus(
-    context: JobContext, options: Iterable[Option]
-) -> tuple[Now | None, dict[str, Saved]]:
+def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> Now | None:
     """Return the step to the cheapest machine with fewer GPUs of today's kind that takes no longer.
 
-    And what it saves, by its action. None where its provider has no such machine there.
+    None where its provider has no such machine there.
     """
     today, cost = context.baseline.offer, context.baseline.cost
     if today is None or cost is None:
-        return None, {}
-    gpus, longest_h = (
-        today.gpu_count * context.baseline.count,
-        context.work.hours.mid * _AFTER_TRIAL,
-    )
+        return None
+    gpus = today.gpu_count * context.baseline.count
+    longest_h = context.work.hours.mid * _AFTER_TRIAL
     same_kind = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
     fewer = (o for o in same_kind if o.offer.gpu_count * o.count < gpus)
     unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER})
     option = min(unchanged, key=lambda o: o.cost, default=None)
     if option is None:
-        return None, {}
+        return None
     where = f"{option.count}x {option.offer.name}" if option.count > 1 else option.offer.name
     n = round(option.offer.gpu_count * option.count)
     text = Message("first.fewer-gpus", n=n, machine=where)
     command = _rents(context, option.offer, option.id) or _way(ACTIONS[_FEWER])
     step = _chosen(option, context)
-    step = msgspec.structs.replace(step, what=text, actions=(_FEWER,), command=command)
-    return step, {_FEWER: step.saves} if step.saves else {}
+    return msgspec.structs.replace(step, what=text, actions=(_FEWER,), command=command)
 
 
 def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
@@ -268,10 +263,12 @@ def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
     cures = [ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"]
     if not cures:
         return None
-    frees = compatible(cure for cure in cures[1:] if cure.memory and cure.effort_hours <= _QUICK_H)
-    step = (cures[0], *(frees if cures[0].memory else ()))
+    first, *further = cures
+    quick = (cure for cure in further if cure.memory and cure.effort_hours <= _QUICK_H)
+    frees = compatible(quick) if first.memory else ()
+    step = (first, *frees)
     hours = sum(cure.effort_hours for cure in step)
-    way = f"gpucost explain {cures[0].code}" if frees and cures[0].memory else _way(cures[0])
+    way = f"gpucost explain {first.code}" if frees else _way(first)
     return _step(tuple(cure.code for cure in step), way, None, hours, context)
 
 

@@ -81,10 +81,9 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     """Return the places of the files that are of the same GPUs, group by group, in their order.
 
     Files that name their devices (uuid, or host and index) are compared by these names, where both
-    name them so. Others are
-    of the GPUs of another file where the indices and models fit and the times do not overlap (a
-    log that was rotated), or do and the readings agree. A file without GPUs is of the only GPUs in
-    its folder.
+    name them so. Others are of the GPUs of another file where the indices and models fit and the
+    times do not overlap (a log that was rotated), or do and the readings agree. A file without GPUs
+    is of the only GPUs in its folder.
 
     Raises:
         InputError: two files contradict each other about one GPU at one time, or a file may be of
@@ -198,7 +197,7 @@ def _across_marks(files: Sequence[FileReadings], groups: Groups) -> None:
         if _match(former, latter) is _Match.SAME
     }
     for places, uuids in pairs:
-        if [places in pair or uuids in pair for pair in pairs].count(True) == 1:
+        if sum(places in pair or uuids in pair for pair in pairs) == 1:
             groups.join(places, uuids)
 
 

@@ -466,8 +466,10 @@ def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[
     counter = RATE_OR_COUNTER.get(holds.target)
     target = counter if counter is not None and _counts(member) else holds.target
     # HAMi sums the shares of a container's processes: above 100 % it says nothing of the GPU.
-    is_sum = (_key(member) == _OF_CONTAINER) & (member.readings > 100.0)  # noqa: PLR2004
-    return target, np.where(is_sum, np.nan, member.readings) * (holds.scale or 1.0)
+    readings = member.readings
+    if _key(member) == _OF_CONTAINER:
+        readings = np.where(readings > 100.0, np.nan, readings)  # noqa: PLR2004 - percent
+    return target, readings * (holds.scale or 1.0)
 
 
 def _counts(member: SampledSeries) -> bool:
