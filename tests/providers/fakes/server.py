@@ -15,8 +15,11 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 class _Handler(WSGIRequestHandler):
     """Keeps a connection open, as the APIs do and werkzeug does not, and logs nothing.
 
-    A handshake for every call was half the time of these tests.
+    A handshake for every call was half the time of these tests; a head and a body that are sent one
+    after the other, with Nagle's algorithm, were 40 ms of waiting a call.
     """
+
+    disable_nagle_algorithm = True
 
     def run_wsgi(self) -> None:
         """Answer one request; its whole body is read, or the rest would be the next request."""
