@@ -41,7 +41,7 @@ class Commitment:
         """
         if self.on_demand is None:
             return None
-        return EXACT.divide(_usd_per_gpu_h(self.reserved), _usd_per_gpu_h(self.on_demand))
+        return EXACT.divide(self.reserved.usd_per_gpu_hour, self.on_demand.usd_per_gpu_hour)
 
     @property
     def break_even_h(self) -> Decimal | None:
@@ -76,7 +76,7 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
     comparable = [offer for offer in same if offer.gpu_count == reserved.gpu_count] or same
     return Commitment(
         reserved=reserved,
-        on_demand=min(comparable, key=lambda o: (_usd_per_gpu_h(o), o.place), default=None),
+        on_demand=min(comparable, key=lambda o: (o.usd_per_gpu_hour, o.place), default=None),
         term_h=term_h,
         term_usd=EXACT.multiply(reserved.usd_per_hour, term_h),
     )
@@ -101,10 +101,6 @@ def commitment_note(commitment: Commitment) -> str:
         f"against {alternative.place} on demand; nine in ten prices on demand of such sellers "
         f"moved by {ends} at most in {_OUTLOOK_D} days"
     )
-
-
-def _usd_per_gpu_h(offer: Offer) -> Decimal:
-    return EXACT.divide(offer.usd_per_hour, Decimal(str(offer.gpu_count)))
 
 
 HOURS_PER_YEAR = Decimal(8760)

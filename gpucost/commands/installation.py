@@ -23,6 +23,7 @@ from gpucost.views.output import (
     Table,
     common_options,
     output_options,
+    print_if_json,
     print_json,
     print_table,
 )
@@ -93,11 +94,10 @@ def doctor(output: Output) -> None:
     Providers whose credentials are set are asked for their limits, their clock and your resources
     there; without credentials no network is used.
     """
-    checks = [(name, state, detail) for name, state, detail in _checks()]
-    if output.format == "json":
-        print_json([InstallationCheck(check=c, state=s, detail=d) for c, s, d in checks])
-        return
-    print_table(Table(columns=("check", "state", "detail"), rows=tuple(checks)), output)
+    checks = tuple(_checks())
+    documents = [InstallationCheck(check=c, state=s, detail=d) for c, s, d in checks]
+    if not print_if_json(documents, output):
+        print_table(Table(columns=("check", "state", "detail"), rows=checks), output)
 
 
 def _checks() -> Iterator[tuple[str, str, str]]:
@@ -198,9 +198,8 @@ def schema(name: str | None, output: Output) -> None:
     rows = tuple(
         (document.name, _FORMS[document.form], document.written) for document in DOCUMENTS.values()
     )
-    if output.format == "json":
-        print_json([{"name": document, "form": form, "written": by} for document, form, by in rows])
-    else:
+    documents = [{"name": name, "form": form, "written": by} for name, form, by in rows]
+    if not print_if_json(documents, output):
         print_table(Table(columns=("name", "is", "written by"), rows=rows), output)
 
 

@@ -381,14 +381,13 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipCosts:
 
 
 def _rival(own: Ownership, bounds: dict[str, tuple[Decimal, Decimal]], offer: Offer) -> Rival:
-    price = offer.usd_per_hour / Decimal(str(offer.gpu_count))
     return Rival(
         offer=offer.place,
         gpu=offer.gpu,
         purchase=offer.purchase,
-        usd_per_gpu_hour=_rate(price),
-        break_even_fraction=break_even_share(own.break_even_fraction(price)),
-        sensitivity=sensitivity(own, price, bounds),
+        usd_per_gpu_hour=_rate(offer.usd_per_gpu_hour),
+        break_even_fraction=break_even_share(own.break_even_fraction(offer.usd_per_gpu_hour)),
+        sensitivity=sensitivity(own, offer.usd_per_gpu_hour, bounds),
     )
 
 

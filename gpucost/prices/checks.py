@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog, price_folder
-from gpucost.views.output import Output, Table, price_cell, print_json, print_table
+from gpucost.views.output import Output, Table, price_cell, print_if_json, print_table
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import ANY_REGION, EVERYWHERE, Offer, read_from
 from pricing.catalog.price_age import SeenPrice, bundled_history, by_price
@@ -73,12 +73,10 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     ages = [age for age in _ages(catalog) if not providers or age.provider in providers]
     conflicts = [text for name, text in _conflicts(catalog.rows) if _is_chosen(name, providers)]
     doubts = [text for name, text in _doubts(catalog.offers) if _is_chosen(name, providers)]
-    if output.format == "json":
-        print_json(
-            CheckedPrices(
-                as_of=day, providers=tuple(ages), conflicts=tuple(conflicts), doubtful=tuple(doubts)
-            )
-        )
+    checked = CheckedPrices(
+        as_of=day, providers=tuple(ages), conflicts=tuple(conflicts), doubtful=tuple(doubts)
+    )
+    if print_if_json(checked, output):
         return
     columns = ("provider", "offers", "newest", "oldest", "days", "stale", "refreshed")
     rows = tuple(tuple(str(getattr(age, name)) for name in columns) for age in ages)
@@ -225,10 +223,8 @@ def print_history(
         raise InputError(
             "no matching price was read on two days; use fewer filters, or another --purchase."
         )
-    if output.format == "json":
-        print_json([_document(prices) for prices in series])
-        return
-    _show(series, output)
+    if not print_if_json([_document(prices) for prices in series], output):
+        _show(series, output)
 
 
 def sparkline(readings: Sequence[SeenPrice], start: date, end: date) -> str:

@@ -257,20 +257,16 @@ def speaking(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[N
         yield
 
 
-def language_options(names: str) -> Callable[[Command], Command]:
-    """Return what adds --lang, or --lang and --fx, and runs a command in that language."""
+def language_option(command: Command) -> Command:
+    """Return a command with --lang, which it runs in."""
 
-    def add(command: Command) -> Command:
-        @options(names)
-        @functools.wraps(command)
-        def wrapped(*, lang: str, output: Output, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
-            rate = typed.pop("rate", None)
-            with speaking(lang, rate, output):
-                return command(output=output, **typed)
+    @options("lang")
+    @functools.wraps(command)
+    def wrapped(*, lang: str, output: Output, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
+        with speaking(lang, None, output):
+            return command(output=output, **typed)
 
-        return wrapped
-
-    return add
+    return wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gpucost.views.launch import JobEndDocument, idle_told
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_if_json, print_table
 from pricing.listing import counted
 from pricing.money import Amount, in_cents, show
 from providers.interface import Deployment, ExistenceCheck, JournaledResource
@@ -231,9 +231,8 @@ def show_list(
         providers: that were asked, and whether each told all of its machines.
     """
     bills = [(run, bill_run(run, now)) for run in runs]
-    if output.format == "json":
-        documents = tuple(run_document(run, now, presence) for run, _ in bills)
-        print_json(DeploymentListDocument(asked=tuple(providers), runs=documents))
+    documents = tuple(run_document(run, now, presence) for run, _ in bills)
+    if print_if_json(DeploymentListDocument(asked=tuple(providers), runs=documents), output):
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, presence) for run, bill in shown)
@@ -327,12 +326,10 @@ def show_run(
 ) -> None:
     """Print one run with its resources and events."""
     documents = event_documents(events)
-    if output.format == "json":
-        print_json(
-            msgspec.structs.replace(
-                run_document(run, now, presence), schema=RUN_SCHEMA, events=documents
-            )
-        )
+    document = run_document(run, now, presence)
+    if print_if_json(
+        msgspec.structs.replace(document, schema=RUN_SCHEMA, events=documents), output
+    ):
         return
     if output.format in ("csv", "md"):
         rows = tuple((event.at, event.what) for event in documents)

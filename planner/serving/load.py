@@ -93,8 +93,12 @@ def saturated_rate(server: Server, traffic: Traffic) -> float:
     The batch is as large as memory and engine allow; prompts are computed beside the answers at the
     rate at which requests end. (Throughput has no queue, so no simulation is needed.)
     """
-    batch = min(server.max_sequences, int(server.kv_tokens / (traffic.prompt + traffic.output / 2)))
-    return _steady_rate(server, traffic, max(1, batch))
+    return _steady_rate(server, traffic, max(1, _full_batch(server, traffic)))
+
+
+def _full_batch(server: Server, traffic: Traffic) -> int:
+    """Return the requests that memory and engine take at once, each halfway through its answer."""
+    return min(server.max_sequences, int(server.kv_tokens / (traffic.prompt + traffic.output / 2)))
 
 
 def _steady_rate(server: Server, traffic: Traffic, batch: int) -> float:
@@ -117,8 +121,7 @@ def _steady_rate(server: Server, traffic: Traffic, batch: int) -> float:
 def fluid_rate(server: Server, traffic: Traffic, targets: Sequence[Target]) -> float:
     """Return the most requests a second by mean values: what `copy_limit` is at the best."""
     tokens = [target.limit_s for target in targets if target.metric == "tpot"]
-    top = min(server.max_sequences, int(server.kv_tokens / (traffic.prompt + traffic.output / 2)))
-    low, high = 0, max(1, top)
+    low, high = 0, max(1, _full_batch(server, traffic))
     while tokens and high - low > 1:
         middle = (low + high) // 2
         rate = _steady_rate(server, traffic, middle)
@@ -141,8 +144,8 @@ def copy_limit(
     high = MOST_OF_SATURATION * saturated
     first = broken(served(server, traffic, high, count), targets)
     if first is None:
-        memory = server.kv_tokens / (traffic.prompt + traffic.output / 2) < server.max_sequences
-        reason = Message("serving.kv-saturated" if memory else "serving.batch-saturated")
+        is_engine = _full_batch(server, traffic) == server.max_sequences
+        reason = Message("serving.batch-saturated" if is_engine else "serving.kv-saturated")
         return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=reason)
     low = high / 100.0
     latencies = served(server, traffic, low, min(count, 300))

@@ -584,5 +584,6 @@ def _weak(
         yield Message("serving.weak-vendor")
     if question.model.weak:
         yield Message("serving.weak-shape")
-    if copy_rate > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:
+    tail_rate = MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate
+    if question.targets and copy_rate > tail_rate:
         yield Message("serving.weak-tail")

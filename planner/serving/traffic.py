@@ -4,9 +4,10 @@ import bisect
 import math
 import random
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pricing.errors import InputError
 from pricing.message import Message
@@ -89,16 +90,22 @@ def requests(traffic: Traffic, rate: float, count: int, seed: int) -> Requests:
         count: how many; a trace is taken whole up to that.
         seed: the same draws the same.
     """
+    drawn = _unit_requests(traffic, count, seed)
+    arrivals = [second / rate for second in drawn.arrivals_s]
+    return structs.replace(drawn, arrivals_s=arrivals)
+
+
+@lru_cache(maxsize=4)  # a search asks for the same lengths at a hundred rates
+def _unit_requests(traffic: Traffic, count: int, seed: int) -> Requests:
+    """Return so many requests at one a second."""
     chance = random.Random(seed)  # noqa: S311 - a simulation, the same each time
     if traffic.trace:
         rows = traffic.trace[:count]
-        span = max(rows[-1][0] - rows[0][0], 1e-9)
-        stretch = len(rows) / span / rate
+        stretch = len(rows) / max(rows[-1][0] - rows[0][0], 1e-9)
         arrivals = [(second - rows[0][0]) * stretch for second, _, _ in rows]
         prompts, outputs = [row[1] for row in rows], [max(1, row[2]) for row in rows]
     else:
-        gaps = (chance.expovariate(1.0) / rate for _ in range(count))
-        arrivals = list(accumulate(gaps))
+        arrivals = list(accumulate(chance.expovariate(1.0) for _ in range(count)))
         prompt_shape, output_shape = SHAPES[traffic.shape]
         prompts = _lengths(prompt_shape, traffic.prompt, count, chance, traffic.longest)
         outputs = _lengths(output_shape, traffic.output, count, chance)
@@ -126,9 +133,12 @@ def _lengths(
         low_part, low = (_PARTS[index - 1], shape[index - 1]) if index else (0.0, shortest)
         share = (part - low_part) / (_PARTS[index] - low_part)
         drawn.append(low + (shape[index] - low) * share)
-    for _ in range(_CUTS if longest else 1):
+    at_most = longest or math.inf
+    for _ in range(_CUTS):
         scale = mean * count / sum(drawn)
-        drawn = [min(length * scale, longest or math.inf) for length in drawn]
+        drawn = [min(length * scale, at_most) for length in drawn]
+        if max(drawn) < at_most:
+            break
     return [max(1, round(length)) for length in drawn]
 
 

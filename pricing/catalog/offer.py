@@ -136,6 +136,11 @@ class Offer(Struct, frozen=True, kw_only=True):
         return self.name if self.region == EVERYWHERE else f"{self.name}/{self.region}"
 
     @property
+    def usd_per_gpu_hour(self) -> Decimal:
+        """The price of one of its GPUs."""
+        return self.usd_per_hour / Decimal(str(self.gpu_count))
+
+    @property
     def region_text(self) -> str:
         """The region for people: "any" where one price holds in all of the provider's."""
         return ANY_REGION if self.region == EVERYWHERE else self.region

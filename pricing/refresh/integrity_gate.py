@@ -83,7 +83,7 @@ def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
     ranges: dict[tuple[str, str], Span] = {}
     for offer in offers:
         if offer.gpu_count >= 1:
-            key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
+            key, price = (offer.gpu, offer.purchase), offer.usd_per_gpu_hour
             low, high = ranges.get(key, (price, price))
             ranges[key] = (min(low, price), max(high, price))
     return ranges
@@ -144,7 +144,7 @@ def _out_of_line(offer: Offer, prices: _KnownPrices) -> Fault | None:
     """Return the fault of a new name at a price that no machine with its GPU has."""
     if offer.gpu_count < 1:
         return None
-    key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
+    key, price = (offer.gpu, offer.purchase), offer.usd_per_gpu_hour
     for where, table in ((f"at {offer.provider}", prices.own), ("anywhere", prices.market)):
         if key in table:
             low, high = table[key]
@@ -165,13 +165,12 @@ def outliers(offers: Iterable[Offer], prices: _KnownPrices) -> Iterator[tuple[Of
     for group in groups.values():
         if len(group) < _FEWEST_SIBLINGS:
             continue
-        middle = median(_a_gpu(offer) for offer in group)
+        middle = median(offer.usd_per_gpu_hour for offer in group)
         for offer in group:
             is_new = (offer.instance_type, offer.purchase) not in prices.by_name
-            if is_new and _factor(_a_gpu(offer), middle) > LARGEST_JUMP:
-                statement = (
-                    f"{_short(_a_gpu(offer))} USD/h a GPU where half of the answer's {offer.gpu}"
-                )
+            usd = offer.usd_per_gpu_hour
+            if is_new and _factor(usd, middle) > LARGEST_JUMP:
+                statement = f"{_short(usd)} USD/h a GPU where half of the answer's {offer.gpu}"
                 yield offer, ("jump", f"{statement} cost over {_short(middle)}: {_RIGHT}")
 
 
@@ -213,10 +212,6 @@ def _held_against(offer: Offer, purchase: str, prices: _KnownPrices) -> tuple[Of
 
 
 _RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
-
-
-def _a_gpu(offer: Offer) -> Decimal:
-    return offer.usd_per_hour / Decimal(str(offer.gpu_count))
 
 
 def _factor(first: Decimal, second: Decimal) -> Decimal:

@@ -12,9 +12,9 @@ from gpucost.views.output import (
     Output,
     Table,
     folder_options,
-    language_options,
+    language_option,
     output_options,
-    print_json,
+    print_if_json,
     print_prose,
     print_table,
     terminal_height,
@@ -37,14 +37,13 @@ from templates.language.translate import _, join, translate_text, word
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @options(HINT_OPTIONS)
 @output_options
-@language_options("lang")
+@language_option
 def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hints: Any) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
     how = SourceReading(folders=folder_options(jobs_by, output), hints=Hints(**hints))
     read = read_sources(sources, output.say, how)
     judged = [(p, diagnose(p)) for p in name_apart(read)]
-    if output.format == "json":
-        print_json(_document(judged))
+    if print_if_json(_document(judged), output):
         return
     if output.format == "table":
         print_findings(judged)

@@ -22,6 +22,7 @@ from planner.proof.verify import Assumptions, Proof, Verification, verify
 from pricing.errors import InputError
 from pricing.money import plain, show
 from providers.private_files import NotOursError
+from templates.report_text import signed
 
 
 @click.command(
@@ -185,9 +186,5 @@ def _bill(document: Verification) -> list[tuple[str, ...]]:
     bill = document.bill
     if bill is None:
         return []
-    off = f"{_signed(bill.difference_usd)} against USD {show(bill.measured_usd)} by measurement"
+    off = f"{signed(bill.difference_usd)} against ${show(bill.measured_usd)} by measurement"
     return [("USD on the invoice", "", show(bill.billed_usd), "", off)]
-
-
-def _signed(amount: Decimal) -> str:
-    return f"{'+' if amount >= 0 else '-'}{show(abs(amount))}"

@@ -17,7 +17,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import (
     Output,
     Table,
-    language_options,
+    language_option,
     output_options,
     print_if_json,
     print_table,
@@ -100,7 +100,7 @@ def _shown(
     "option tz measured bill-rate fx.bill", bill_rate={"callback": _rates}, fx={"callback": _shown}
 )
 @output_options
-@language_options("lang")
+@language_option
 def bill(
     paths: tuple[str, ...],
     named: tuple[str, ...],

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from gpucost.views.output import (
     Table,
     output_options,
     price_cell,
-    print_json,
+    print_if_json,
     print_table,
     terminal_height,
 )
@@ -40,7 +41,7 @@ _SHOWN, _LEAST_SHOWN = 40, 5
 _AROUND = 12  # lines of a screen that are not rows: the table's head, what is said, the prompt
 SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
     "price": lambda o: (o.usd_per_hour, o.place),
-    "gpu-price": lambda o: (o.usd_per_hour / Decimal(str(o.gpu_count)), o.place),
+    "gpu-price": attrgetter("usd_per_gpu_hour", "place"),
     "provider": lambda o: (o.place, o.purchase),
     "gpu": lambda o: (o.gpu, o.usd_per_hour, o.place),
     "gpus": lambda o: (o.gpu_count, o.usd_per_hour, o.place),
@@ -177,15 +178,11 @@ def _show(
     *,
     why: bool,
 ) -> None:
-    if output.format == "json":
-        documents = (_document(offer, catalog, why=why) for offer, _ in rows)
-        counts = (count for _, count in rows)
-        print_json(
-            [
-                msgspec.structs.replace(document, offers_in_group=n or UNSET)
-                for document, n in zip(documents, counts, strict=True)
-            ]
-        )
+    documents = [
+        msgspec.structs.replace(_document(offer, catalog, why=why), offers_in_group=count or UNSET)
+        for offer, count in rows
+    ]
+    if print_if_json(documents, output):
         return
     fitting = min(_SHOWN, max(_LEAST_SHOWN, terminal_height() - _AROUND))
     shown = rows if output.format != "table" or output.verbose else rows[:fitting]

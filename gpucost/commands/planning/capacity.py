@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 
 import click
 
@@ -27,6 +28,7 @@ from pricing.listing import counted
 from pricing.money import price_text, show
 from telemetry.job_trace_file import read_trace
 from telemetry.readers.payload import Stream
+from templates.report_text import signed
 
 
 def load_trace(
@@ -85,13 +87,13 @@ def gpu_price(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Gp
         how = "no price: name --type, --gpu or --gpu-price for dollars"
         return GpuPrice(usd_per_gpu_hour=None, how=how, step=1)
     offer = _offer(choice, day, say)
-    per_gpu = offer.usd_per_hour / Decimal(str(offer.gpu_count))
     how = (
         f"{offer.provider}/{offer.instance_type} ({offer.gpu_count:g}x {offer.gpu}), "
         f"{offer.purchase.replace('_', ' ')}, {price_text(offer.usd_per_hour)} USD/h, "
         f"read {offer.as_of}"
     )
-    return GpuPrice(usd_per_gpu_hour=per_gpu, how=how, step=max(1, int(offer.gpu_count)))
+    step = max(1, int(offer.gpu_count))
+    return GpuPrice(usd_per_gpu_hour=offer.usd_per_gpu_hour, how=how, step=step)
 
 
 def _offer(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
@@ -111,10 +113,7 @@ def _offer(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Offer
             f"no machine with a whole {choice.gpu} is sold {choice.purchase.replace('_', ' ')}; "
             f"gpucost prices --gpu {choice.gpu} shows what is."
         )
-    return min(
-        sold,
-        key=lambda offer: (offer.usd_per_hour / Decimal(str(offer.gpu_count)), offer.gpu_count),
-    )
+    return min(sold, key=attrgetter("usd_per_gpu_hour", "gpu_count"))
 
 
 _QUANTILE = 0.95
@@ -201,17 +200,11 @@ def print_capacity(document: CapacityDocument, output: Output) -> None:
         f"{trace.load_gpus:g} GPUs busy on average; {document.order}"
     )
     rows = tuple(_row(size, document) for size in document.sizes)
-    spare = ("textbook p95", "against now", "mean wait", "90 % of weeks")
-    print_table(
-        Table(
-            columns=_COLUMNS,
-            rows=rows,
-            right=frozenset(_COLUMNS),
-            title=title if output.format != "csv" else "",
-            spare=spare,
-        ),
-        output,
+    spare, right = (
+        ("textbook p95", "against now", "mean wait", "90 % of weeks"),
+        frozenset(_COLUMNS),
     )
+    print_table(Table(columns=_COLUMNS, rows=rows, right=right, title=title, spare=spare), output)
     if trace.measured is not None:
         was = trace.measured
         output.say(
@@ -260,7 +253,7 @@ def _row(size: SizeDocument, document: CapacityDocument) -> tuple[str, ...]:
     change = size.against_now
     against = ""
     if change is not None and change.gpus:
-        dollars = "" if change.usd_per_month is None else f", USD {_signed(change.usd_per_month)}"
+        dollars = "" if change.usd_per_month is None else f", {signed(change.usd_per_month)}"
         against = f"{change.gpus:+d} GPUs{dollars}, {change.waited_h_per_month:+,.0f} h waited"
     return (
         f"{size.gpus}{mark}",
@@ -273,10 +266,6 @@ def _row(size: SizeDocument, document: CapacityDocument) -> tuple[str, ...]:
         "" if size.usd_per_month is None else show(size.usd_per_month),
         against,
     )
-
-
-def _signed(usd: Decimal) -> str:
-    return f"{'+' if usd > 0 else ''}{show(usd)}"
 
 
 def _range(drawn: DrawnRange) -> str:

@@ -8,13 +8,21 @@ import click
 
 from gpucost.arguments.parameters import options
 from gpucost.files.plan_file import load_plan
-from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
+from gpucost.views.output import (
+    Output,
+    Table,
+    language_option,
+    output_options,
+    print_if_json,
+    print_prose,
+    print_table,
+)
 from gpucost.views.plan import print_plan
 from planner.documents.plan_change import JobChange, PlanChange, plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.money import show
-from templates.language.translate import ENGLISH, _, join, use_language, word
+from templates.language.translate import _, current_language, join, word
 from templates.report_text import causes, moved_text, period_words, signed
 
 _WEEK = timedelta(days=7)
@@ -58,11 +66,9 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
 @click.argument("old", metavar="OLD|FOLDER")
 @click.argument("new", required=False, metavar="[NEW]")
 @options("weekly base.diff style.diff")
-@options("lang")
 @output_options
-def diff(
-    old: str, new: str | None, base: str | None, style: str | None, lang: str, output: Output
-) -> None:
+@language_option
+def diff(old: str, new: str | None, base: str | None, style: str | None, output: Output) -> None:
     """Show what changed between two plans: prices, usage, new and removed waste.
 
     OLD and NEW are written by `gpucost plan -o`. Today's bills in them are compared. Of a FOLDER of
@@ -72,16 +78,16 @@ def diff(
         old, new = base, old
     if new is None and Path(old).is_file():
         plan = load_plan(old)
-        print_json(plan) if output.format == "json" else print_plan(plan, output)
+        if not print_if_json(plan, output):
+            print_plan(plan, output)
         return
     change = _this_week(old, output) if new is None else plan_change(load_plan(old), load_plan(new))
     if style is None:
-        with use_language(lang if output.format in ("table", "md") else ENGLISH):
-            print_change(change, output)
+        print_change(change, output)
         return
     from templates.render import render_change  # noqa: PLC0415 - jinja2 only here
 
-    click.echo(render_change(change, lang=lang), nl=False)
+    click.echo(render_change(change, lang=current_language()), nl=False)
 
 
 def _this_week(folder: str, output: Output) -> PlanChange:
@@ -95,8 +101,7 @@ _JOBS_SHOWN = 15
 
 def print_change(change: PlanChange, output: Output) -> None:
     """Print what changed; the sum comes last."""
-    if output.format == "json":
-        print_json(change)
+    if print_if_json(change, output):
         return
     is_full = output.format != "table" or output.verbose
     shown = change.moved if is_full else change.moved[:_JOBS_SHOWN]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from gpucost.schemas.small_documents import ExplainedCode
-from gpucost.views.output import Output, language_options, output_options, print_if_json
+from gpucost.views.output import Output, language_option, output_options, print_if_json
 from planner.actions import ACTIONS, Action
 from planner.actions.effects import EFFECTS
 from planner.diagnosis.rules import RULES, Rule
@@ -129,7 +129,7 @@ def _sentence(text: str) -> str:
 @click.command(name="explain", epilog="Example: gpucost explain data-loading")
 @click.argument("code")
 @output_options
-@language_options("lang")
+@language_option
 def command(code: str, output: Output) -> None:
     """Explain a finding or an action: tests, limits, effects, sources, and how it is done."""
     lines = _explain(code)

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,15 @@ from gpucost.arguments.parameters import options, today
 from gpucost.live.sources import measured_profile
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.token_prices import token_offers
-from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
+from gpucost.views.output import (
+    Output,
+    Table,
+    language_option,
+    output_options,
+    print_if_json,
+    print_prose,
+    print_table,
+)
 from planner.choice.requirements import Requirements
 from planner.models.estimate import Estimate
 from planner.profile.model import Profile
@@ -32,7 +40,7 @@ from planner.serving.fit import (
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
-from planner.serving.search import SOUND_ODDS, Layout, Question, ServingPlan, search
+from planner.serving.search import SOUND_ODDS, Layout, Question, ServingOption, ServingPlan, search
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import Offer
@@ -41,6 +49,7 @@ from pricing.errors import InputError
 from pricing.hardware import is_socketed, matching
 from pricing.message import Message, join
 from pricing.money import show, whole_dollars
+from templates.language.translate import translate_text
 
 _NOT_MODELLED = ("disaggregated", "speculative-decoding", "lora", "expert-parallel")
 _WEIGHTS = {"type": click.Choice(tuple(WEIGHT_BYTES))}
@@ -177,14 +186,15 @@ def command() -> None:
 @command.command(name="plan", rare=_RARE, epilog=f"Example: {_PLAN_EXAMPLE}")
 @options(
     f"{_MODEL} rate requests deadline.serve budget.serve request-log peak {_LIMITS} weights spare "
-    "gpu.serve provider region.serve purchase measured.serve measured-on with tokens as-of lang",
+    "gpu.serve provider region.serve purchase measured.serve measured-on with tokens as-of",
     shape=_SHAPE,
     weights=_WEIGHTS,
     **{"with": {"type": click.Choice(_NOT_MODELLED)}},
 )
 @output_options
+@language_option
 @refreshing_prices
-def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
+def plan(output: Output, as_of: date | None, **typed: Any) -> None:
     """Find the cheapest GPUs and copies that keep latency targets, and the price of a token."""
     day, targets, measured = as_of or today(), _targets(typed), typed["measured"]
     if typed["features"] and not measured:
@@ -198,7 +208,7 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
         raise InputError("--rate is of a service and --requests of a batch: give one of them.")
     if not (targets or batch):
         targets = CHAT_TARGETS
-        output.say(Message("serving.chat-assumed").translate_to(lang))
+        output.say(_text("chat-assumed"))
     on = typed | {"gpu": typed["measured_on"]}
     run = _anchor(_measured(measured, on), targets) if measured else None
     rate = batch / float(typed["deadline"] or _YEAR_S) if batch else typed["rate"]
@@ -221,8 +231,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     if typed["tokens"] and not batch:
         answer = structs.replace(answer, tokens=token_offers(answer))
     if not typed["providers"]:
-        output.say(Message("serving.no-community").translate_to(lang))
-    print_answer(answer, output, lang)
+        output.say(_text("no-community"))
+    print_answer(answer, output)
 
 
 _SIGNS = {  # of a feature, in what a server or a benchmark of it writes
@@ -261,15 +271,16 @@ _FIT_EXAMPLE = "gpucost serve fit before.prom after.prom --window 10m --gpu H100
 
 @command.command(name="fit", epilog=f"Example: {_FIT_EXAMPLE}")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@options("window gpu.copy tp model params lang")
+@options("window gpu.copy tp model params")
 @output_options
-def fit(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) -> None:
+@language_option
+def fit(sources: tuple[str, ...], output: Output, **typed: Any) -> None:
     """Check a measured run of a copy, and show what it says.
 
     SOURCE is two scrapes of a /metrics page (vLLM, SGLang, TGI, Triton), its URL, the result of a
     benchmark (vllm bench, sglang bench_serving), or a profile.
     """
-    print_answer(fit_run(_measured(sources, typed))[1], output, lang)
+    print_answer(fit_run(_measured(sources, typed))[1], output)
 
 
 _COPIES_EXAMPLE = "gpucost serve copies profile.json --copies 8 --ttft-p99 500ms --tpot-p99 50ms"
@@ -277,11 +288,10 @@ _COPIES_EXAMPLE = "gpucost serve copies profile.json --copies 8 --ttft-p99 500ms
 
 @command.command(name="copies", epilog=f"Example: {_COPIES_EXAMPLE}")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
-@options(
-    f"metrics.serve window copies rate spare gpu.copy tp price.copy model params {_LIMITS} lang"
-)
+@options(f"metrics.serve window copies rate spare gpu.copy tp price.copy model params {_LIMITS}")
 @output_options
-def copies(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) -> None:
+@language_option
+def copies(sources: tuple[str, ...], output: Output, **typed: Any) -> None:
     """Find how many copies of a running server are enough."""
     places = (*sources, *typed["metrics"])
     if not places:
@@ -291,7 +301,7 @@ def copies(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) ->
     if price is None:
         price = _listed_price(profile, output.say)
     answer = copies_answer(profile, _targets(typed), usd_per_hour=price, **numbers)
-    print_answer(answer, output, lang)
+    print_answer(answer, output)
 
 
 def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | None:
@@ -311,13 +321,14 @@ def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | Non
     name="curve", epilog="Example: gpucost serve curve --model llama-3.1-8b --gpu L40S --price 1.90"
 )
 @options(
-    f"{_MODEL} gpu.copy tp weights.curve nvlink price.copy lang",
+    f"{_MODEL} gpu.copy tp weights.curve nvlink price.copy",
     shape=_SHAPE,
     weights=_WEIGHTS,
     nvlink={"default": None},
 )
 @output_options
-def curve_(output: Output, lang: str, **typed: Any) -> None:
+@language_option
+def curve_(output: Output, **typed: Any) -> None:
     """Show the latency and the price of a token of one copy from idle to full."""
     model, ranks, price = _model(typed), typed["tp"], typed["price"]
     if typed["gpu"] is None:
@@ -327,7 +338,7 @@ def curve_(output: Output, lang: str, **typed: Any) -> None:
     linked = is_socketed(gpu) if typed["nvlink"] is None else typed["nvlink"]
     layout = Layout(gpu, ranks, precision, linked and ranks > 1)
     question = Question(model=model, traffic=_traffic(typed, model, 1.0), targets=())
-    print_answer(curve(question, layout, price), output, lang)
+    print_answer(curve(question, layout, price), output)
 
 
 def _card(name: str, say: Callable[[Message], None]) -> str:
@@ -341,23 +352,22 @@ def _card(name: str, say: Callable[[Message], None]) -> str:
 
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
 _SHOWN = 8
-_PERCENTS = (50, 95, 99)
 _COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "odds", "month", "token", "full")
+_BATCH_COLUMNS = ("where", "gpu", "copies", "hours", "batch", "token")
+_PERCENTS = (50, 95, 99)
 _LITTLE_USED = 0.8  # of a copy is idle: then tokens by the piece are worth a look
 
 
-def print_answer(answer: ServingAnswer, output: Output, lang: str) -> None:
+def print_answer(answer: ServingAnswer, output: Output) -> None:
     """Print an answer as `output.format` asks."""
-    if output.format == "json":
-        print_json(answer)
-    else:
-        _PRINTERS[type(answer)](answer, output, lang)
+    if not print_if_json(answer, output):
+        _PRINTERS[type(answer)](answer, output)
 
 
-def _text(code: str, lang: str, answer: Struct | None = None, **params: str | float) -> str:
+def _text(code: str, answer: Struct | None = None, **params: str | float) -> str:
     """Return a sentence; its words are the fields of an answer, and what else is given."""
     fields = structs.asdict(answer) if answer is not None else {}
-    return Message(f"serving.{code}", **fields | params).translate_to(lang)
+    return translate_text(Message(f"serving.{code}", **fields | params))
 
 
 def _gpus(layout: Layout) -> str:
@@ -368,65 +378,78 @@ def _range(estimate: Estimate) -> str:
     return f"{estimate.mid:,.0f} ({estimate.low:,.0f}-{estimate.high:,.0f})"
 
 
-def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
+def _print_plan(answer: ServingPlan, output: Output) -> None:
     """Print the options, what they rest on, and the tokens of an API beside them."""
     batch = answer.options[0].batch_usd is not None
-    names = ("batch" if batch and name == "month" else name for name in _COLUMNS)
-    percentiles = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
-    percents = {f"p_{metric}": percent for metric, percent in percentiles.items()}
-    columns = tuple(_text(f"column-{name}", lang, None, **percents) for name in names)
-    rows = tuple(
-        (
-            f"{option.machines}x {option.offer.name}",
-            _gpus(option.layout),
-            f"{option.copies}+{option.spare}" if option.spare else f"{option.copies}",
-            f"{option.limit.rate:.3g}/s",
-            _range(option.ttft_ms[_PERCENTS.index(percentiles["ttft"])]),
-            _range(option.tpot_ms[_PERCENTS.index(percentiles["tpot"])]),
-            "-" if option.odds_fraction is None else f"{option.odds_fraction:.0%}",
-            f"${whole_dollars(option.usd)}",
-            f"${show(option.usd_per_million_output)}",
-            f"${show(option.usd_per_million_output_full)}",
-        )
-        for option in answer.options[:_SHOWN]
-    )
     best = answer.options[0]
     say = print_prose if output.format == "table" else output.say
-    say(_text("title-batch" if batch else "title", lang, answer))
+    say(_text("title-batch" if batch else "title", answer))
     bought = answer.tokens[0] if answer.tokens else None
     if bought is not None and bought.usd_per_month < best.usd:
-        say(_token_text("tokens-buy", lang, answer))
+        say(_token_text("tokens-buy", answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer-tight" if best.tight else "answer"
-    for line in (code,) if code == "answer-tight" else (code, "cost", "load"):
-        if line != "load" or not batch:
-            say(_text(line, lang, best, stopped=best.limit.stopped_by, **usd))
+    for line in (code, "cost", "load") if code == "answer" else (code,):
+        say(_text(line, best, stopped=best.limit.stopped_by, **usd))
     if why := next((option.tight for option in answer.options if option.tight), None):
-        say(_text("tight", lang, why=why))
+        say(_text("tight", why=why))
     if best.odds_fraction is not None:
-        say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", lang, best))
+        say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", best))
     risky = min(answer.options, key=lambda option: option.usd)
     if risky.is_risky:
         cheaper = {"usd": show(risky.usd), "where": risky.offer.name, "gpu": _gpus(risky.layout)}
         code = "none-sound" if best.is_risky else "risky"
-        say(_text(code, lang, risky, least=SOUND_ODDS, **cheaper))
+        say(_text(code, risky, least=SOUND_ODDS, **cheaper))
     if not batch and best.copies + best.spare == 1:
-        say(_text("alone", lang))
-    say(_text("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
+        say(_text("alone"))
+    weak = _text("weak", weak=join(best.weak)) if best.weak else ""
+    say(f"{_text('basis', best, layouts=answer.layouts)} {weak}".rstrip())
     if bought is not None and bought.usd_per_month >= best.usd:
-        say(_token_text("tokens", lang, answer))
+        say(_token_text("tokens", answer))
     elif bought is None and not batch and best.headroom_fraction > _LITTLE_USED:
-        say(_text("little-used", lang, used=1.0 - best.headroom_fraction))
-    right, spare = frozenset(columns[2:]), (columns[9], columns[3], columns[1], columns[8])
-    print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
+        say(_text("little-used", used=1.0 - best.headroom_fraction))
+    print_table(_options_table(answer, is_batch=batch), output)
 
 
-def _token_text(code: str, lang: str, answer: ServingPlan) -> str:
+def _options_table(answer: ServingPlan, *, is_batch: bool) -> Table:
+    """Return what each option costs, and when its requests are answered."""
+    percents = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
+    rows = [_cells(option, percents) for option in answer.options[:_SHOWN]]
+    columns = _BATCH_COLUMNS if is_batch else _COLUMNS
+    titles = {name: _text(f"column-{name}", None, **percents) for name in columns}
+    return Table(
+        columns=tuple(titles.values()),
+        rows=tuple(tuple(row[name] for name in columns) for row in rows),
+        right=frozenset(tuple(titles.values())[2:]),
+        spare=tuple(titles[name] for name in ("full", "most", "gpu", "token") if name in titles),
+    )
+
+
+def _cells(option: ServingOption, percents: Mapping[str, int]) -> dict[str, str]:
+    """Return what is shown of an option, with the percentiles that are asked of its latencies."""
+    usd = f"${whole_dollars(option.usd)}"
+    return {
+        "where": f"{option.machines}x {option.offer.name}",
+        "gpu": _gpus(option.layout),
+        "copies": f"{option.copies}+{option.spare}" if option.spare else f"{option.copies}",
+        "most": f"{option.limit.rate:.3g}/s",
+        "ttft": _range(option.ttft_ms[_PERCENTS.index(percents["ttft"])]),
+        "tpot": _range(option.tpot_ms[_PERCENTS.index(percents["tpot"])]),
+        "odds": "-" if option.odds_fraction is None else f"{option.odds_fraction:.0%}",
+        "hours": "-" if option.batch_hours is None else f"{option.batch_hours:.1f}",
+        "month": usd,
+        "batch": usd,
+        "token": f"${show(option.usd_per_million_output)}",
+        "full": f"${show(option.usd_per_million_output_full)}",
+    }
+
+
+def _token_text(code: str, answer: ServingPlan) -> str:
     """Return what an API's tokens cost beside the cheapest option, and from which rate on not."""
     tokens, usd = answer.tokens[0], show(answer.options[0].usd)
     even = "host-never" if tokens.break_even_rate is None else "host-from"
-    bought = _text(code, lang, tokens, month=show(tokens.usd_per_month), usd=usd)
-    return f"{bought} {_text(even, lang, tokens)}"
+    bought = _text(code, tokens, month=show(tokens.usd_per_month), usd=usd)
+    return f"{bought} {_text(even, tokens)}"
 
 
 def _asked_percent(metric: str, answer: ServingPlan) -> int:
@@ -435,10 +458,10 @@ def _asked_percent(metric: str, answer: ServingPlan) -> int:
     return next((int(match[1]) for match in stated if match), _PERCENTS[-1])
 
 
-def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
+def _print_fit(answer: ServingFit, output: Output) -> None:
     medians = (answer.ttft_p50_ms, answer.tpot_p50_ms)
     times = (
-        f"p50 {median:.3g} ms" if median else _text("mean", lang, ms=mean) if mean else "-"
+        f"p50 {median:.3g} ms" if median else _text("mean", ms=mean) if mean else "-"
         for median, mean in zip(medians, (answer.ttft_mean_ms, answer.tpot_mean_ms), strict=True)
     )
     running = "-" if answer.requests_running is None else f"{answer.requests_running:.3g}"
@@ -451,27 +474,27 @@ def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
         ("steps", f"{answer.step_factor:.2f}"),
         ("load", f"{answer.load_fraction:.0%}, {answer.saturated_rate:.3g}/s"),
     )
-    table = tuple((_text(f"fit-{name}", lang), value) for name, value in rows)
-    print_table(Table(columns=("", _text("fit-value", lang)), rows=table), output)
+    table = tuple((_text(f"fit-{name}"), value) for name, value in rows)
+    print_table(Table(columns=("", _text("fit-value")), rows=table), output)
     for note in answer.notes:
         output.say(f"note: {note}")
 
 
-def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
+def _print_copies(answer: CopiesAnswer, output: Output) -> None:
     more = answer.copies - answer.spare > answer.copies_now
     code = "copies-overloaded" if answer.fit is None else "copies-more" if more else "copies"
-    sentence = _text(code, lang, answer)
+    sentence = _text(code, answer)
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
-        sentence += " " + _text("copies-usd", lang, month=month, now=now)
+        sentence += " " + _text("copies-usd", month=month, now=now)
     if answer.copies == 1:
-        sentence += " " + _text("alone", lang)
+        sentence += " " + _text("alone")
     (print_prose if output.format == "table" else output.insist)(sentence)
     if answer.fit is not None:
-        _print_fit(answer.fit, output, lang)
+        _print_fit(answer.fit, output)
 
 
-def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:
+def _print_curve(answer: ServingCurve, output: Output) -> None:
     columns = ("requests/s", "running", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "$/1M out")
     rows = []
     for point in answer.points:
@@ -480,7 +503,7 @@ def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:
         times = (f"{ms:,.0f} ms" for ms in (ttft[0], ttft[2], tpot[0], tpot[2]))
         dollars = "-" if usd is None else f"{usd:.2f}"
         rows.append((f"{point.rate:.3g}", f"{point.requests_running:.0f}", *times, dollars))
-    title = _text("curve", lang, answer, gpu=_gpus(answer.layout))
+    title = _text("curve", answer, gpu=_gpus(answer.layout))
     right = frozenset(columns)
     print_table(Table(columns=columns, rows=tuple(rows), right=right, title=title), output)
 
