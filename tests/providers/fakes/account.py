@@ -78,9 +78,11 @@ def an_aws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount
     """An AWS that the environment points at, empty.
 
     The SDK reads its descriptions of services once a process, not once a session: they are most of
-    the time of a short command.
+    the time of a short command. It repeats calls at once.
     """
     fake = AwsAccount()
+    backoff = "botocore.retries.standard.ExponentialBackoff.delay_amount"
+    monkeypatch.setattr(backoff, lambda *_: 0.0)
     monkeypatch.setattr("botocore.session.create_loader", _ONE_LOADER)
     with serving(fake) as address:
         settings = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET}

@@ -101,6 +101,7 @@ class Lambda:
     bills: dict[str, list[datetime | None]] = field(default_factory=dict)
     lost: Counter[World] = field(default_factory=Counter)
     _reads: Counter[str] = field(default_factory=Counter)
+    _ending: Counter[str] = field(default_factory=Counter)
     _born: dict[str, datetime] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _made: int = 0
@@ -116,7 +117,7 @@ class Lambda:
             "/ssh-keys": {},
             "/file-systems": {},
         }
-        for table in (self.bills, self.user_data, self.lost, self._reads, self._born):
+        for table in (self.bills, self.user_data, self.lost, self._reads, self._ending, self._born):
             table.clear()
 
     def __call__(self, environ: Document, start_response: Any) -> Any:
@@ -304,10 +305,12 @@ class Lambda:
         return thing
 
     def _fade(self) -> None:
-        """What was terminated is shown for a while, and then no more."""
+        """What was terminated is shown for a second or two more requests, and then no more."""
         for id_, (_, ended) in self.bills.items():
             late_s = -1.0 if ended is None else (self.world.now() - ended).total_seconds()
-            if ended is not None and late_s >= max(1.0, self.world.end_lag_s):
+            self._ending[id_] += late_s >= 0
+            least_s = 0.0 if self._ending[id_] > 2 else 1.0
+            if late_s >= max(least_s, self.world.end_lag_s):
                 self.things["/instances"].pop(id_, None)
 
     def _remove(self, kind: str, id_: str) -> Answer:
