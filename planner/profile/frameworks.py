@@ -44,7 +44,8 @@ def program(framework: str | None) -> str | None:
 
     "PyTorch Geometric 2.5" is `pytorch geometric`.
     """
-    names = (name for name in sorted(_FAMILIES) if _names(framework, (name,)))
+    text = f" {_plain(framework)} "
+    names = (name for name in sorted(_FAMILIES) if f" {name} " in text)
     return max(names, key=len, default=None)
 
 

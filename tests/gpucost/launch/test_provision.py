@@ -1,11 +1,12 @@
 """`gpucost provision`, `list`, `show`, `down`, `reap` against DigitalOcean over https."""
 
 import json
-import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
@@ -293,11 +294,11 @@ def test_reap_removes_what_is_late_and_keeps_what_lives(
     assert call("reap", "--yes").code == 0
     assert len(cloud.estate.things["droplets"]) == 2
     monkeypatch.setenv("GPUCOST_OWNER", ada)
-    time.sleep(2.2)  # deadlines are whole seconds
-    looked = call("reap", "--dry-run", "-f", "json").json
-    assert sorted(one["action"] for one in looked) == ["adopt", "remove"]
-    assert len(cloud.estate.things["droplets"]) == 2
-    assert call("reap", "--yes").code == 0
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=3)):
+        looked = call("reap", "--dry-run", "-f", "json").json
+        assert sorted(one["action"] for one in looked) == ["adopt", "remove"]
+        assert len(cloud.estate.things["droplets"]) == 2
+        assert call("reap", "--yes").code == 0
     assert len(cloud.estate.things["droplets"]) == 1
     assert [one["state"] for one in call("list", "-f", "json").json["runs"]] == ["ready"]
 
@@ -327,13 +328,13 @@ def test_an_interrupt_says_how_to_go_on(
     """Ctrl-C while something is ended is exit 130, with the command that goes on."""
     late = call("provision", "--type", SIZE, "--ttl", "1s", "--yes", "--allow-stale")
     assert late.code == 0, late.err
-    time.sleep(2.2)  # deadlines are whole seconds
-    with monkeypatch.context() as patched:
-        patched.setattr("providers.digitalocean.cloud.DigitalOceanCloud.destroy", _interrupted)
-        ran = call(*command)
-    assert ran.code == 130
-    assert "goes on" in ran.err
-    assert call(*command).code == 0
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=3)):
+        with monkeypatch.context() as patched:
+            patched.setattr("providers.digitalocean.cloud.DigitalOceanCloud.destroy", _interrupted)
+            ran = call(*command)
+        assert ran.code == 130
+        assert "goes on" in ran.err
+        assert call(*command).code == 0
     assert cloud.estate.things["droplets"] == {}
 
 

@@ -30,8 +30,11 @@ def _document(path: Path) -> Any:
 def test_steps_that_a_program_tells_are_measured(empty_folder: Path) -> None:
     """Steps, samples, host and the name come out; the profile is in memory and on disk."""
     loop = "    for _ in range(30):\n        time.sleep(0.02); m.step(items=8)\n"
-    loop += "    end_s = time.monotonic() + 120\n    while time.monotonic() < end_s and "
-    loop += "'cpu_util' not in open('profile.capture.jsonl').read(): time.sleep(0.1)\n"
+    loop += (
+        "    import pathlib; end_s = time.monotonic() + 120\n    while time.monotonic() < end_s "
+    )
+    loop += "and 'cpu_util' not in ''.join(path.read_text() for path in "
+    loop += "pathlib.Path().glob('profile.capture.jsonl')): time.sleep(0.1)\n"
     ran = _run(MEASURE + loop + "print(m.profile.step.count, m.profile.job.name, m.path.name)")
     assert (ran.returncode, ran.stdout) == (0, "30 mine profile.json\n"), ran.stderr
     assert ran.stderr == ""
