@@ -27,15 +27,7 @@ from typing import TYPE_CHECKING
 from gpucost.version import __version__
 
 if TYPE_CHECKING:
-    from gpucost.api import (
-        find_option,
-        load_profile,
-        make_plan,
-        plan_to_json,
-        predict_sharing,
-        read_telemetry,
-        render_report,
-    )
+    from gpucost.api import load_profile, make_plan, plan_to_json, read_telemetry, render_report
     from gpucost.files.plan_file import load_plan
     from gpucost.prices.cache import load_catalog
     from gpucost.profiling.measuring import Measurement, load_ipython_extension, measure
@@ -43,8 +35,9 @@ if TYPE_CHECKING:
     from planner.diagnosis.diagnose import diagnose
     from planner.models.estimate import Estimate
     from planner.plan.plan import Plan
-    from planner.plan.read import FoundOption
+    from planner.plan.read import FoundOption, find_option
     from planner.prediction.predict import predict
+    from planner.prediction.sharing import predict_sharing
     from planner.profile.model import Profile
     from planner.signals.finding import Finding
     from pricing.billing.quote import Quote, Usage, quote
@@ -89,7 +82,7 @@ _HOMES = {
         "pricing.catalog.catalog": "Catalog",
         "planner.models.estimate": "Estimate",
         "planner.signals.finding": "Finding",
-        "planner.plan.read": "FoundOption",
+        "planner.plan.read": "FoundOption find_option",
         "pricing.errors": "GpucostError",
         "gpucost.profiling.measuring": "Measurement load_ipython_extension measure",
         "pricing.catalog.offer": "Offer",
@@ -98,8 +91,8 @@ _HOMES = {
         "pricing.billing.quote": "Quote Usage quote",
         "planner.choice.requirements": "Requirements",
         "planner.diagnosis.diagnose": "diagnose",
-        "gpucost.api": "find_option load_profile make_plan plan_to_json "
-        "predict_sharing read_telemetry render_report",
+        "gpucost.api": "load_profile make_plan plan_to_json read_telemetry render_report",
+        "planner.prediction.sharing": "predict_sharing",
         "gpucost.prices.cache": "load_catalog",
         "gpucost.files.plan_file": "load_plan",
         "planner.prediction.predict": "predict",

@@ -1,20 +1,17 @@
 """The parts of the public API that take files or plain arguments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from planner import pipeline
 from planner.choice.requirements import Requirements
 from planner.models.document import encode
-from planner.models.estimate import Estimate
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
 from planner.plan.plan import Plan
-from planner.plan.read import FoundOption
-from planner.plan.read import find_option as find_in_plan
-from planner.prediction.sharing import speeds_in
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
@@ -89,7 +86,7 @@ def make_plan(
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
     limits = with_launchable(requirements)
-    return pipeline.make_plan(profiles, catalog, limits, as_of=as_of, executor=executor)
+    return to_plan(draft_plan(profiles, catalog, limits, as_of=as_of, executor=executor))
 
 
 def with_launchable(requirements: Requirements) -> Requirements:
@@ -97,41 +94,6 @@ def with_launchable(requirements: Requirements) -> Requirements:
     if requirements.launchable is not None:
         return requirements
     return replace(requirements, launchable=launchable())
-
-
-def predict_sharing(
-    profiles: Iterable[Profile],
-    mode: str = "mps",
-    on_slice: Mapping[str, tuple[str, float]] | None = None,
-) -> tuple[Estimate, ...]:
-    """Return each job's relative speed when all share one GPU, 1.0 = alone, in order of input.
-
-    Args:
-        profiles: the jobs; GPU use must be measured.
-        mode: `mps`, `time-slicing`, `mig`: each gets a slice of its own, of the first's GPU, or
-            `partition`: each gets a partition of its own, of the first's GPU, one of AMD's.
-        on_slice: with `mig`, of jobs that were also measured on a slice: its name, and the speed
-            there relative to the whole GPU, by the job's name; it tells the other slices better.
-
-    Raises:
-        InputError: another mode; `on_slice` is of no such job, slice or mode; GPU use of a job was
-            not measured; a job that must be isolated (`job.trust`) would share without slices; the
-            GPU cannot be cut so.
-    """
-    return speeds_in(tuple(profiles), mode, on_slice)
-
-
-def find_option(plan: Plan, name: str) -> FoundOption:
-    """Return the option called JOB/ID; `o0` is today's machine.
-
-    Args:
-        plan: made now, or read back with `load_plan`.
-        name: the job may be left out where there is only one.
-
-    Raises:
-        InputError: none is called so, or several are; what there is is listed.
-    """
-    return find_in_plan(plan, name)
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

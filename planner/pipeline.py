@@ -48,9 +48,9 @@ from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
 from planner.plan.ending import end_idle
 from planner.plan.job import Remedy
-from planner.plan.making import packed_text, remedy_documents, to_plan
+from planner.plan.making import packed_text, remedy_documents
 from planner.plan.notes import assumptions, unknown_moves, warnings
-from planner.plan.plan import CatalogSummary, Plan
+from planner.plan.plan import CatalogSummary
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
@@ -59,21 +59,6 @@ from planner.signals.finding import Saved
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
-
-
-def make_plan(
-    profiles: tuple[Profile, ...],
-    catalog: Catalog,
-    requirements: Requirements,
-    *,
-    as_of: date,
-    executor: Executor | None = None,
-) -> Plan:
-    """Return the cheapest, fastest or best-value way to run the jobs, as it is written and read.
-
-    Arguments and errors are those of `draft_plan`.
-    """
-    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of, executor=executor))
 
 
 def draft_plan(  # noqa: PLR0913 - three of them say how the work is done

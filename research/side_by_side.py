@@ -20,7 +20,7 @@ from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.pipeline import draft_plan
-from planner.prediction.sharing import speeds_in
+from planner.prediction.sharing import predict_sharing
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from research import delays
@@ -66,7 +66,7 @@ def beside() -> tuple[Beside, ...]:
 
 def _beside(one: Measured, *, fits: bool) -> Beside:
     with fitted_as(sharing={**coefficients("sharing"), **delays.fitted(one.jobs)}):
-        told = speeds_in(one.profiles, one.mode)[0]
+        told = predict_sharing(one.profiles, one.mode)[0]
     return Beside(
         mode=one.mode,
         profiles=one.profiles,

@@ -80,6 +80,7 @@ class JobDraft:
         home: the machine on whose GPU it could share; None where there is none.
         elsewhere: other machines of one GPU on which it could share.
         remaining: lines of its bill that are still paid where it is to end; None: it goes on.
+        leaving_first: jobs on its machine that move away before ending it gives money back.
         left_out: of a plan in brief (`planner.plan.draft`), what it no longer holds.
     """
 
@@ -106,6 +107,7 @@ class JobDraft:
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
     remaining: tuple[QuoteLine, ...] | None = None
+    leaving_first: tuple[str, ...] = ()
     left_out: LeftOut = LeftOut()
 
     @property

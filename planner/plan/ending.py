@@ -48,6 +48,9 @@ def _staying(job: JobDraft) -> JobDraft:
 
 
 def _ended(job: JobDraft, plans: Mapping[str, JobDraft]) -> JobDraft:
+    tenancy = job.baseline.tenancy
+    neighbors = [plans[name] for name in tenancy.beside] if tenancy else []
+    all_leave = all(map(leaves, neighbors))
     return replace(
         job,
         recommended=STAY,
@@ -55,18 +58,18 @@ def _ended(job: JobDraft, plans: Mapping[str, JobDraft]) -> JobDraft:
         now=Now(kind="end", what=Message("first.stop"), actions=(END,)),
         proof=None,
         reason=None,
-        remaining=_remaining(job, plans),
+        remaining=_remaining(job, all_leave=all_leave),
+        leaving_first=tuple(n.name for n in neighbors if all_leave and not n.does_nothing),
     )
 
 
-def _remaining(job: JobDraft, plans: Mapping[str, JobDraft]) -> tuple[QuoteLine, ...]:
-    """Return the lines of its bill that are still paid once it has ended, alone."""
-    tenancy, bill = job.baseline.tenancy, job.baseline.quote
+def _remaining(job: JobDraft, *, all_leave: bool) -> tuple[QuoteLine, ...]:
+    """Return the lines of its bill that are still paid once it has ended."""
+    bill, owed = job.baseline.quote, job.baseline.owed
     if bill is None:
         return ()
-    if not all(leaves(plans[name]) for name in (tenancy.beside if tenancy else ())):
+    if not all_leave:
         return bill.lines
-    owed = job.baseline.owed
     return (owed_line(owed, bill.usage.as_of),) if owed > 0 else ()
 
 

@@ -205,18 +205,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """What is still paid for a job that is to end, of its bill of today, by ending it alone.
+    """What is still paid for a job that is to end, of its bill of today.
 
     Attributes:
         gpus: that are free then.
         cost: dollars of the period: of a machine that others keep, or that is owed anyway; None
             where today's is not known.
         lines: that are paid.
+        leaving_first: jobs on its machine that move away, as the plan has it, before the machine
+            can be given back.
     """
 
     gpus: Number
     cost: Amount | None
     lines: tuple[CostLine, ...] = ()
+    leaving_first: tuple[str, ...] = ()
 
     @property
     def is_owed(self) -> bool:

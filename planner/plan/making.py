@@ -192,6 +192,7 @@ def _ended(job: JobDraft, lines: Iterable[QuoteLine]) -> Ended:
         gpus=job.profile.gpu_count * job.baseline.replicas,
         cost=in_cents(job.remaining_usd),
         lines=cost_lines(lines),
+        leaving_first=job.leaving_first,
     )
 
 

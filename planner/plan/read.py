@@ -110,7 +110,11 @@ def every_option(job: JobPlan) -> tuple[FoundOption, ...]:
 
 
 def find_option(plan: Plan, name: str) -> FoundOption:
-    """Return the option called JOB/ID.
+    """Return the option called JOB/ID; `o0` is today's machine.
+
+    Args:
+        plan: made now, or read back with `load_plan`.
+        name: the job may be left out where there is only one.
 
     Raises:
         InputError: none is called so, or several are; what there is is listed.

@@ -40,7 +40,7 @@ the low end too; at the high end a job is as fast as on the whole GPU. Such an e
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -295,16 +295,17 @@ def speeds_on_partitions(profiles: Sequence[Profile], mode: PartitionMode) -> tu
     )
 
 
-def speeds_in(
-    profiles: Sequence[Profile], mode: str, on_slice: Probes | None = None
+def predict_sharing(
+    profiles: Iterable[Profile], mode: str = "mps", on_slice: Probes | None = None
 ) -> tuple[Estimate, ...]:
-    """Return each job's speed relative to running alone (1.0), in order of the input.
+    """Return each job's relative speed when all share one GPU, 1.0 = alone, in order of input.
 
     Args:
-        profiles: the jobs.
-        mode: `mps`, `time-slicing`, `mig` (slices of NVIDIA's GPUs) or `partition` (of AMD's).
-        on_slice: with `mig` the slice that a job was measured on, and its speed there relative to
-            the whole GPU, by its name.
+        profiles: the jobs; GPU use must be measured.
+        mode: `mps`, `time-slicing`, `mig`: each gets a slice of its own, of the first's GPU, or
+            `partition`: each gets a partition of its own, of the first's GPU, one of AMD's.
+        on_slice: with `mig`, of jobs that were also measured on a slice: its name, and the speed
+            there relative to the whole GPU, by the job's name; it tells the other slices better.
 
     Raises:
         InputError: another mode; GPU use was not measured; an isolated job would share without
@@ -312,9 +313,10 @@ def speeds_in(
             not one that shares so; `on_slice` is of no such job, slice or mode, or its speed is not
             above 0 and at most 1.
     """
-    full = tuple(on_whole(profile) for profile in profiles)
+    jobs = tuple(profiles)
+    full = tuple(map(on_whole, jobs))
     if on_slice:
-        _check(profiles, mode, on_slice)
+        _check(jobs, mode, on_slice)
         return _sliced(full, on_slice)
     if mode not in _MODES:
         raise InputError(f"no mode of sharing is called {mode!r}; there are {', '.join(_MODES)}.")

@@ -151,8 +151,7 @@ def ends_machine(job: JobPlan) -> bool:
 
 def staying(job: JobPlan) -> str:
     """Return what is to be done with a job that no option is recommended for."""
-    now = job.answer.now
-    if now is not None and (ends_machine(job) or now.mends_limit):
+    if now := job.answer.now:
         return translate_text(now.what)
     return _("no option meets every limit") if job.baseline.breaks else _("keep as is")
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import changes, dollars, machine_name, money_range, period_words
-from templates.reports.decision import Row, level, paid_back, work_hours, year
+from templates.reports.decision import Row, level, paid_back, staying, work_hours, year
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,7 +212,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         return Row(title=cause, what=placement, cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.after(plan))
-        return Row(title=cause, what=_("keep as is"), cost=cost, sure=sure)
+        return Row(title=cause, what=staying(job), cost=cost, sure=sure)
     costs = [item.cost for item in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake

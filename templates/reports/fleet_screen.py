@@ -25,6 +25,7 @@ from templates.reports.job_screen import (
     note_of,
     plan_argument,
     saved_words,
+    trial_action,
     with_plan,
 )
 
@@ -276,6 +277,8 @@ def _given_back(stopped: Alike, plan: Plan) -> str:
         return _("saving unknown")
     if saves:
         text = _("{usd} {period}", usd=whole_dollars(saves), period=period_words(plan))
+        if first := {name for job in stopped.jobs if job.ended for name in job.ended.leaving_first}:
+            text = _("{usd} once {n} others have moved", usd=text, n=len(first))
         idle = sum((_idle_by_job(plan).get(job.name, saves) for job in stopped.jobs), _ZERO)
         free = _ZERO if plan.use is UNSET else min(plan.use.free_usd, saves - idle)
         split = _("{usd}, {free} of it held by no job", usd=text, free=whole_dollars(free))
@@ -336,25 +339,25 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
     before, cost = total.cost_before, total.cost
     stops = _stop_saves(plan.jobs) or _ZERO
     actions: list[Action] = []
-    figures: tuple[str, ...]
     shares = fleet is not None and fleet.cost_after < fleet.cost_before - stops
     dear = shares and fleet is not None and fleet.taken is None and not total.packed
     if fleet and shares and not dear:
-        usd = fleet.cost_after
-        figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
-        actions.append(_at_home(fleet, plan, figures, CostRange.exactly(usd)))
+        usd = CostRange.exactly(fleet.cost_after)
+        actions.append(_step(_("At home"), _shared(fleet, plan), usd, before))
     elif fleet and _is_owed(plan):
         n = fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after
-        actions += [_at_home(fleet, plan, (_frees(n), _("$0 (owned)")), None)] if n > 0 else []
+        free = (_frees(n), _("$0 (owned)"))
+        share = Action(label=_("At home"), text=_shared(fleet, plan), figures=free)
+        actions += [share] if n > 0 else []
     only_stops = cost.mid == before - stops
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         text = _("{text}, without what is to be tried", text=text) if tries else text
-        usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
-        figures = (usd_range, saved_words(saved_share(cost.mid, before)))
-        actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
+        actions.append(_step(_("In all"), text, cost, before, at_least=total.at_least))
     if not actions:
+        if cures := [job for job in plan.jobs if job.answer.now and not job.ended]:
+            return [_largest_cure(cures, plan)]
         stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
         text = stay or _("keep as is")
         if fleet and dear:
@@ -369,13 +372,26 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
     cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
     if cheaper and len(actions) == 1:
         best = min(cheaper, key=lambda a: a.cost_after)
-        usd, text = best.cost_after, _all_to(best, plan)
-        figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
-        action = Action(
-            label=_("Cheapest"), text=text, figures=figures, cost=CostRange.exactly(usd)
-        )
-        actions.append(action)
+        usd = CostRange.exactly(best.cost_after)
+        actions.append(_step(_("Cheapest"), _all_to(best, plan), usd, before))
     return actions
+
+
+def _step(
+    label: str, text: str, cost: CostRange, before: Decimal, *, at_least: bool = False
+) -> Action:
+    """Return what all jobs are to do, what they cost then and what that saves."""
+    usd = money_range(cost.low, cost.mid, cost.high, at_least=at_least)
+    figures = (usd, saved_words(saved_share(cost.mid, before)))
+    return Action(label=label, text=text, figures=figures, cost=cost)
+
+
+def _largest_cure(jobs: Sequence[JobPlan], plan: Plan) -> Action:
+    """Return the cure of the job that wastes most."""
+    by_job = _waste_by_job(plan)
+    job = max(jobs, key=lambda job: by_job.get(job.name, _ZERO))
+    action = trial_action(job, plan)
+    return replace(action, text=_(": ").join((job.name, action.text)))
 
 
 def _too_dear_to_share(fleet: Fleet, plan: Plan, stops: Decimal) -> str:
@@ -396,7 +412,8 @@ def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
     return fleet.gpus_after < gpus and (acts or any(job.ended for job in plan.jobs))
 
 
-def _at_home(fleet: Fleet, plan: Plan, figures: tuple[str, ...], cost: CostRange | None) -> Action:
+def _shared(fleet: Fleet, plan: Plan) -> str:
+    """Return how the GPUs of today are shared."""
     text = _("share today's GPUs")
     today = {job.baseline.offer.instance_type for job in plan.jobs if job.baseline.offer}
     smaller = {p.offer.instance_type for p in fleet.placements} - today
@@ -404,7 +421,7 @@ def _at_home(fleet: Fleet, plan: Plan, figures: tuple[str, ...], cost: CostRange
         text = _("share GPUs, on {machines} instead", machines=join(sorted(smaller)))
     if fleet.gpus_after == fleet.gpus_lower_bound:
         text = _("{text} (proven minimum)", text=text)
-    return Action(label=_("At home"), text=text, figures=figures, cost=cost)
+    return text
 
 
 def _all_to(alternative: Alternative, plan: Plan) -> str:

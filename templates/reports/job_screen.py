@@ -444,7 +444,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     now = answer.now
     trial = now if now is not None and (now.kind == "try" or ends_machine(job)) else None
     if trial is not None:
-        actions.append(_trial_action(trial, job, plan))
+        actions.append(trial_action(job, plan))
         done.append(trial.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
@@ -477,8 +477,9 @@ def _recommended(option: Option, plan: Plan) -> Action:
     return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=option.cost.ends)
 
 
-def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
+def trial_action(job: JobPlan, plan: Plan) -> Action:
     """Return the cure on today's machine; it is an option where it is what is recommended."""
+    now = cast("Now", job.answer.now)
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
     work = work_hours(now.effort_hours or 0)

@@ -6,7 +6,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from planner.choice.requirements import Requirements
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import MonthlyUse, Statistics
 from pricing.catalog.catalog import load_catalog
@@ -29,7 +30,7 @@ def services(*held_gib: float) -> Plan:
         job = a_profile(metrics, name=f"s{number}", kind=kind, **L40S)
         jobs.append(replace(job, usage=MonthlyUse(hours_per_month=730.0)))
     asked = Requirements(gpus=("L40S",), boot_disk_bytes=0, public_address=False, machine_only=True)
-    return make_plan(tuple(jobs), load_catalog(DAY), asked, as_of=DAY)
+    return to_plan(draft_plan(tuple(jobs), load_catalog(DAY), asked, as_of=DAY))
 
 
 def test_eight_services_under_limits_by_hand() -> None:

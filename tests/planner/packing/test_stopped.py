@@ -92,6 +92,22 @@ def test_stopping_a_pod_of_a_node_that_stays_saves_nothing() -> None:
     assert first_screen(plan).actions[0].figures == ("frees 1 GPU", "$0 while their machines stay")
 
 
+def test_the_dollars_of_a_node_come_once_those_at_work_have_moved() -> None:
+    """$8 an hour for a node with one idle pod and two that cost $1 each elsewhere: 2 move first."""
+    small, at_work = sold("small", "1.00", gpu_count=1), [pod(f"w{n}", "n", 0.8) for n in range(2)]
+    plan = to_plan(a_plan(*at_work, pod("old", "n", 0.0), offers=(NODE, small)))
+    frees, dollars = first_screen(plan).actions[0].figures
+    assert frees == "frees 1 GPU"
+    assert dollars == "$267 a month once 2 others have moved, $67 of it held by no job"
+
+
+def test_where_nothing_moves_the_cure_of_the_largest_waste_is_the_first_step() -> None:
+    """A training that hangs on a node of its own, beside one at work: it is to be started anew."""
+    hung = pod("hung", "m", 0.02, kind="training", gpu_count=4)
+    (step,) = first_screen(planned(hung, pod("w", "n", 0.95, gpu_count=4))).actions
+    assert step.text.startswith("hung: restart it from its last checkpoint")
+
+
 def test_stopping_on_owned_machines_frees_gpus_and_no_dollar() -> None:
     """Screen and total agree: what is owned is paid whatever runs."""
     plan = planned(*fleet(2), owned=True)

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from planner.choice.requirements import Cluster, Requirements
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.catalog import load_catalog
@@ -50,7 +51,7 @@ def planned(cluster: Cluster | None, *jobs: Profile, **limits: object) -> Plan:
     asked = Requirements(
         cluster=cluster, boot_disk_bytes=0, public_address=False, machine_only=True, **limits
     )
-    return make_plan(jobs, load_catalog(DAY), asked, as_of=DAY)
+    return to_plan(draft_plan(jobs, load_catalog(DAY), asked, as_of=DAY))
 
 
 def lines(plan: Plan, place: int) -> dict[str, str]:

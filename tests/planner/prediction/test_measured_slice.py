@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from planner.prediction.bounds import utilisation
 from planner.prediction.predict import predict
 from planner.prediction.probes import speed_on_slice
-from planner.prediction.sharing import speeds_in
+from planner.prediction.sharing import predict_sharing
 from planner.prediction.slices import on_whole, whole_gpu
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Hardware, Profile, Statistics
@@ -112,8 +112,8 @@ def test_what_a_job_takes_of_a_slice_is_not_what_it_takes_of_the_gpu() -> None:
     training = compute_share(on_whole(job(busy=0.8, slice="1g.10gb")))
     assert training == pytest.approx(0.8 / 7**0.5 / (0.2 + 0.8 / 7**0.5))
     four = [replace(service, job=replace(service.job, name=name)) for name in "abcd"]
-    assert all(one.mid < 1.0 for one in speeds_in([job(n, busy=0.8) for n in "abcd"], "mps"))
-    assert all(one.mid > 0.8 for one in speeds_in(four, "mps"))
+    assert all(one.mid < 1.0 for one in predict_sharing([job(n, busy=0.8) for n in "abcd"], "mps"))
+    assert all(one.mid > 0.8 for one in predict_sharing(four, "mps"))
 
 
 def test_memory_and_peak_are_those_of_the_slice() -> None:

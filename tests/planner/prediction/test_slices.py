@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.prediction.sharing import speeds_in
+from planner.prediction.sharing import predict_sharing
 from planner.prediction.slices import cut, slice_speed, speeds_on
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError
@@ -78,14 +78,14 @@ def test_isolated_jobs_share_by_slices_alone(mode: str) -> None:
     """Beside another job in one address space or one queue nobody is isolated."""
     pair = [job("a", 0.2, 8.0, trust="isolated"), job("b", 0.2, 8.0)]
     with pytest.raises(InputError, match="a must be isolated"):
-        speeds_in(pair, mode)
-    assert all(speed.mid > 0.8 for speed in speeds_in(pair, "mig"))
+        predict_sharing(pair, mode)
+    assert all(speed.mid > 0.8 for speed in predict_sharing(pair, "mig"))
 
 
 def test_a_gpu_without_slices_is_told() -> None:
     """A T4 cannot be cut."""
     with pytest.raises(InputError, match="cannot be cut into slices"):
-        speeds_in([a_profile({"util.kernel_time": 0.2}, gpu="T4")], "mig")
+        predict_sharing([a_profile({"util.kernel_time": 0.2}, gpu="T4")], "mig")
 
 
 def test_a_measured_slice_tells_the_others() -> None:
@@ -97,7 +97,10 @@ def test_a_measured_slice_tells_the_others() -> None:
     assert (seen.low, seen.mid, seen.high) == (0.5, 0.5, 0.5)
     assert 0.3 < told.low < told.mid < told.high < 1.0
     assert told.high / told.low < by_rule[1].high / by_rule[1].low
-    assert speeds_in(both, "mig", {"a": ("1g.10gb", 0.9)})[0].mid > speeds_in(both, "mig")[0].mid
+    assert (
+        predict_sharing(both, "mig", {"a": ("1g.10gb", 0.9)})[0].mid
+        > predict_sharing(both, "mig")[0].mid
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,4 +118,4 @@ def test_what_cannot_have_been_measured_is_refused(
 ) -> None:
     """Another mode, job, speed or slice is refused with what there is."""
     with pytest.raises(InputError, match=said):
-        speeds_in([job("a", 0.5, 8.0)], mode, on_slice)
+        predict_sharing([job("a", 0.5, 8.0)], mode, on_slice)

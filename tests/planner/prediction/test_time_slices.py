@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.prediction.sharing import shared_speed, speeds_in
+from planner.prediction.sharing import predict_sharing, shared_speed
 from planner.profile.model import Profile, Step
 from tests.planner.factories import a_profile
 
@@ -15,7 +15,7 @@ def job(name: str, step_s: float | None, busy: float = 1.0, gpu: str = "K80") ->
 
 def test_short_steps_beside_long_ones_suffer_more() -> None:
     """A job of 0.1 s a step beside one of 1 s keeps less of its speed, and both lose."""
-    short, long = speeds_in([job("short", 0.1), job("long", 1.0)], "time-slicing")
+    short, long = predict_sharing([job("short", 0.1), job("long", 1.0)], "time-slicing")
     assert short.low < short.mid < long.mid < 1.0
     assert "fitted on pairs on this GPU" in short.basis
 
@@ -34,4 +34,4 @@ def test_short_steps_beside_long_ones_suffer_more() -> None:
 )
 def test_elsewhere_the_rule_of_shares_holds(pair: list[Profile]) -> None:
     """What no law was fitted for is predicted by shares."""
-    assert speeds_in(pair, "time-slicing") == shared_speed(pair, in_turns=True)
+    assert predict_sharing(pair, "time-slicing") == shared_speed(pair, in_turns=True)
