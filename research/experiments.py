@@ -43,13 +43,18 @@ _SEED = 20261122
 _FEWEST = 20  # steps of a rule that looks again and again
 
 
+def most_blocks(design: Design) -> int:
+    """Return the blocks of the longest experiment."""
+    return FOUR * design.most_fours
+
+
 def block_of_step(design: Design, step: int) -> int | None:
     """Return the block that a step (from 0) belongs to; None before the first and after the last.
 
     The setting of a block holds from its first step, also in those that are left out.
     """
     block, _ = divmod(step - design.warmup_steps, design.block_steps)
-    return block if 0 <= block < design.most_blocks else None
+    return block if 0 <= block < most_blocks(design) else None
 
 
 def is_settled(design: Design, step: int) -> bool:
@@ -69,7 +74,7 @@ def gains(design: Design, steps_s: Sequence[float]) -> tuple[float, ...]:
 
 def _block_logs(design: Design, steps_s: Sequence[float]) -> list[float]:
     """Return the log of the mean settled step of each block that is whole."""
-    sums = [0.0] * design.most_blocks
+    sums = [0.0] * most_blocks(design)
     for step in range(design.warmup_steps, len(steps_s)):
         block = block_of_step(design, step)
         if block is not None and is_settled(design, step):
@@ -125,7 +130,7 @@ def draw_steps(world: World, design: Design, gain: float, draw: Generator) -> tu
 
     The second is what a run before and a run after are cut from.
     """
-    n = design.warmup_steps + design.most_blocks * design.block_steps
+    n = design.warmup_steps + most_blocks(design) * design.block_steps
     logs = _hung(world, n, draw) + _drift(world, n, draw)
     logs += world.warmup * np.exp(-np.arange(n) / 30.0)
     stalled = draw.random(n) < world.stalls
@@ -231,7 +236,7 @@ def pooled(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[f
     """Compare the means of all steps in the same blocks, t test."""
     on = np.repeat(settings(design), design.block_steps)
     steps = turns[design.warmup_steps :]
-    return (*_t_test(steps[~on], steps[on]), design.most_blocks)
+    return (*_t_test(steps[~on], steps[on]), most_blocks(design))
 
 
 def in_two_runs(
@@ -239,7 +244,7 @@ def in_two_runs(
 ) -> tuple[float, float, int]:
     """Compare the first half without the setting with the second half with it, t test."""
     half = len(plain) // 2
-    return (*_t_test(plain[:half], plain[half:] / gain), design.most_blocks)
+    return (*_t_test(plain[:half], plain[half:] / gain), most_blocks(design))
 
 
 def peeking(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[float, float, int]:

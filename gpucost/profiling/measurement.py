@@ -88,6 +88,7 @@ def _around_command(task: Task, output: Output, applied: Application | None) -> 
     folder = _folder(output)
     environ = _environment(task, applied, folder)
     relay = Relay(task.command)
+    begun_s = time.monotonic()
     try:
         child = Child(task.command, environ, relay.mask)
     except CommandError:
@@ -98,7 +99,8 @@ def _around_command(task: Task, output: Output, applied: Application | None) -> 
     relay.begun(child)
     try:
         let_go()
-        front = _Front(replace(task, pid=child.pid, is_child=True, probe_folder=folder), output)
+        task = replace(task, pid=child.pid, is_child=True, begun_s=begun_s, probe_folder=folder)
+        front = _Front(task, output)
     except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
         front = None
         _warn(f"measuring failed ({error!r}); the job runs on without it.")

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import click
+
 from gpucost.profiling.profile_target import ReservedName, reserve_name
 from gpucost.profiling.sampling import Outcome, Sampling, Task, next_step
 from pricing.errors import InputError
@@ -22,7 +24,6 @@ from telemetry.readers.hints import Hints
 from templates.strangers import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType, TracebackType
 
     from planner.profile.model import Profile
@@ -200,12 +201,17 @@ def _probe() -> ModuleType:
 
 
 _USAGE = "usage: %%gpucost [NAME] [--no-gpu] [--quiet] [-o FILE] [--interval SECONDS]"
-_FLAGS = {"--no-gpu": ("gpu", False), "--quiet": ("quiet", True), "-q": ("quiet", True)}
-_VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "-o": ("target", str),
-    "--output": ("target", str),
-    "--interval": ("interval_s", lambda text: float(text.removesuffix("s"))),
-}
+_MAGIC = click.Command(
+    "%%gpucost",
+    params=[
+        click.Argument(["name"], default="notebook"),
+        click.Option(["gpu", "--no-gpu"], flag_value=False, default=True),
+        click.Option(["-q", "--quiet"], is_flag=True),
+        click.Option(["target", "-o", "--output"]),
+        click.Option(["interval_s", "--interval"], default="1s"),
+    ],
+    add_help_option=False,
+)
 
 
 def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - IPython has no types
@@ -233,22 +239,8 @@ def arguments(line: str) -> dict[str, Any]:
     Raises:
         InputError: they are not understood.
     """
-    options: dict[str, Any] = {"name": "notebook"}
-    argv = shlex.split(line)
-    names = 0
-    while argv:
-        word = argv.pop(0)
-        if word in _FLAGS:
-            name, value = _FLAGS[word]
-            options[name] = value
-        elif word in _VALUES and argv:
-            name, read = _VALUES[word]
-            try:
-                options[name] = read(argv.pop(0))
-            except ValueError:
-                raise InputError(_USAGE) from None
-        elif word.startswith("-") or names:
-            raise InputError(f"{word}: not understood; {_USAGE}")
-        else:
-            options["name"], names = word, 1
-    return options
+    try:
+        options = _MAGIC.make_context("%%gpucost", shlex.split(line)).params
+        return {**options, "interval_s": float(options["interval_s"].removesuffix("s"))}
+    except (ValueError, click.UsageError) as error:
+        raise InputError(f"{getattr(error, 'message', error)}; {_USAGE}") from None

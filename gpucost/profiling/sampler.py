@@ -159,6 +159,7 @@ class _Sampler:
             chosen=self._task.gpus is not None,
             metadata=self._task.metadata,
             serving=ServingThread(metrics, self._task.interval_s) if metrics else None,
+            begun_s=self._task.begun_s,
         )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()

@@ -44,6 +44,7 @@ class Task:
         command: the command that is run, empty where none is.
         pid: the process at the job's top, None for the whole machine.
         is_child: whether `pid` is a child of who asks, who will tell its end; else it is watched.
+        begun_s: when who asks started it, by `time.monotonic`; None: it ran before.
         target: where the profile goes, capture and series beside it; None for `profile.json`, or
             a name beside another's.
         interval_s: seconds between readings.
@@ -63,6 +64,7 @@ class Task:
     command: tuple[str, ...] = ()
     pid: int | None = None
     is_child: bool = False
+    begun_s: float | None = None
     target: Path | None = None
     interval_s: float = 1.0
     duration_s: float | None = None

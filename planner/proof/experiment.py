@@ -63,11 +63,6 @@ class Design:
         if not self.detect > 1.0:
             raise ValueError(f"a speed-up of {self.detect} is none")
 
-    @property
-    def most_blocks(self) -> int:
-        """Blocks of the longest experiment."""
-        return FOUR * self.most_fours
-
 
 def settings(design: Design) -> tuple[bool, ...]:
     """Return for each block, in order, whether the setting is on."""

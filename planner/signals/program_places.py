@@ -1,6 +1,6 @@
 """Signals of where a program spends its time: what was seen at its lines, its stalls, its ranks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from statistics import median
 
 from planner.profile.kinds import WORK
@@ -105,18 +105,19 @@ def stalled(profile: Profile) -> float | None:
     if profile.step is None or profile.step.stalls is None or whole_s <= 0:
         return None
     share = sum(phase.total_s or 0.0 for phase in profile.phases if phase.kind == "stall") / whole_s
-    within = [wait for wait in profile.waits if wait.phase == "stall"]
-    total = sum(wait.time_fraction or 0.0 for wait in within)
-    fed = sum(wait.time_fraction or 0.0 for wait in within if wait.doing == "input")
-    return share * (1.0 - fed / total) if total else share
+    return share * (1.0 - (_of_stalls(profile, ("input",)) or 0.0))
 
 
 def stalled_for_others(profile: Profile) -> float | None:
     """Return the share of the stalls in which the program itself does nothing: it waits."""
-    within = [wait for wait in profile.waits if wait.phase == "stall"]
-    total = sum(wait.time_fraction or 0.0 for wait in within)
-    waits = sum(wait.time_fraction or 0.0 for wait in within if wait.doing in _FOR_OTHERS)
-    return waits / total if total else None
+    return _of_stalls(profile, _FOR_OTHERS)
+
+
+def _of_stalls(profile: Profile, work: Collection[str]) -> float | None:
+    """Return the share of the time in stalls in which such work was seen; None where none was."""
+    stalls = [(w.doing, w.time_fraction or 0.0) for w in profile.waits if w.phase == "stall"]
+    total = sum(share for _, share in stalls)
+    return sum(share for doing, share in stalls if doing in work) / total if total else None
 
 
 def evaluation_waits(profile: Profile) -> float | None:
@@ -136,17 +137,19 @@ def evaluation_share(profile: Profile) -> float | None:
 
 def evaluation_busy(profile: Profile) -> float | None:
     """Return the share of the time in which evaluation keeps the GPU busy."""
-    share = evaluation_share(profile)
-    loads = [phase.kernel_time for phase in profile.phases if phase.kind == "evaluation"]
-    load = next((load for load in loads if load is not None), None)
+    share, load = evaluation_share(profile), _evaluation_load(profile)
     return share if share is None or load is None else share * load
+
+
+def _evaluation_load(profile: Profile) -> float | None:
+    loads = (phase.kernel_time for phase in profile.phases if phase.kind == "evaluation")
+    return next((load for load in loads if load is not None), None)
 
 
 def evaluation_idle(profile: Profile) -> float | None:
     """Return the share of the time in which the GPU waits while the program evaluates."""
-    share, busy = evaluation_share(profile), evaluation_busy(profile)
-    read = any(p.kind == "evaluation" and p.kernel_time is not None for p in profile.phases)
-    return share - busy if read and share is not None and busy is not None else None
+    share, load = evaluation_share(profile), _evaluation_load(profile)
+    return None if share is None or load is None else share * (1.0 - load)
 
 
 def started(profile: Profile) -> float | None:

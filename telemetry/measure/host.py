@@ -25,6 +25,7 @@ from telemetry.readers.units import GIB, MIB
 _IDLE = ("idle", "iowait")
 # Counted in `user` already.
 _TWICE = ("guest", "guest_nice")
+_TICKS_S = 0.05  # the kernel counts cores in ticks of 0.01 s
 DISK = ("disk_read_mib_s", "disk_write_mib_s")
 NETWORK = ("net_rx_mib_s", "net_tx_mib_s")
 
@@ -47,14 +48,14 @@ def counters() -> dict[str, float]:
 def busy_shares(
     before: Mapping[str, float], now: Mapping[str, float], cores: Collection[int] | None = None
 ) -> list[float]:
-    """Return the share of time that each core was busy; of all, or of some."""
+    """Return the share of time that each core was busy; of all, or of some, but of a few ticks."""
     names = [name.removeprefix("busy_s ") for name in now if name.startswith("busy_s ")]
     chosen = names if cores is None else [name for name in names if int(name) in cores]
     busy = [
         (now[f"busy_s {core}"] - before[f"busy_s {core}"])
-        / max(now[f"all_s {core}"] - before[f"all_s {core}"], 1e-9)
+        / (now[f"all_s {core}"] - before[f"all_s {core}"])
         for core in chosen
-        if f"busy_s {core}" in before
+        if f"busy_s {core}" in before and now[f"all_s {core}"] >= before[f"all_s {core}"] + _TICKS_S
     ]
     return [min(1.0, max(0.0, share)) for share in busy]
 
@@ -297,7 +298,8 @@ class HostReader:
     """Reads the host, about once a second; rates are over the time since the read before.
 
     Args:
-        tree: the job's processes; None reads the whole machine.
+        tree: the job's processes, the first reading of those that count from their start is of the
+            time since; None reads the whole machine.
         every_s: the least time between two readings; less than a second where nothing else is read.
 
     Attributes:
@@ -315,6 +317,11 @@ class HostReader:
         self.machine_ram_gib = ram_gib()[0]
         self._allowed = self._affinity()
         self._before = self._counters()
+        begun_s = None if tree is None else tree.begun_s
+        self._since_begin = begun_s is not None
+        if begun_s is not None:
+            zeros = {name: 0.0 for name in self._before if name.startswith("job")}
+            self._before |= {**zeros, "t_s": begun_s}
         self._threads: tuple[int, dict[int, float]] = (-1, {})
         self._oom_kills = self._group.oom_kills()
 
@@ -370,7 +377,8 @@ class HostReader:
         if ended is not None:
             now["t_s"] = min(now["t_s"], ended.moment_s)
         elapsed_s = now["t_s"] - self._before["t_s"]
-        if elapsed_s < _LEAST_S:
+        is_open = ended is None and self._tree is not None and self._tree.has_ended
+        if elapsed_s < _LEAST_S or is_open:
             return {}
         before, self._before = self._before, now
         machine = busy_shares(before, now)
@@ -380,11 +388,11 @@ class HostReader:
             readings |= self._of_machine(before, now, elapsed_s)
             return readings | network | rates(before, now, elapsed_s, DISK)
         used = (now["job_cpu_s"] - before["job_cpu_s"]) / elapsed_s
-        if ended is not None or not self._tree.has_ended:
-            readings["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
+        readings["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
         if not self._tree.has_ended:
             readings |= rates(before, now, elapsed_s, [f"job {name}" for name in DISK])
-            readings |= self._busiest(elapsed_s)
+            readings |= {} if self._since_begin else self._busiest(elapsed_s)
+        self._since_begin = False
         if sum(machine) - used <= max(_OTHERS_CORES, _OTHERS_SHARE * used):
             readings |= network
         else:

@@ -267,12 +267,13 @@ class JobWatch:
         chosen: whether the user has said which GPUs are the job's.
         clock_s: seconds between readings where the host is all that is read; None beside GPUs.
         metadata: whether the metadata service of a cloud may be asked which machine this is.
+        begun_s: when who measures it started the job, by `time.monotonic`; None: it ran before.
 
     Attributes:
         host: what is read of the machine; it finds the job's processes, too.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a job, all but its number and mark by keyword
         self,
         pid: int | None,
         mark: bytes | None = None,
@@ -280,9 +281,10 @@ class JobWatch:
         chosen: bool = False,
         clock_s: float | None = None,
         metadata: bool = True,
+        begun_s: float | None = None,
     ) -> None:
         self._identity = MachineIdentityReader(metadata=metadata)
-        tree = None if pid is None else ProcessTree(own_number(pid), mark)
+        tree = None if pid is None else ProcessTree(own_number(pid), mark, begun_s=begun_s)
         self._tree = tree
         self._chosen = chosen
         self._devices = None if tree is None else JobDevices(tree, chosen=chosen)

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pricing.tables import Json
 from telemetry.recording.places import LOCK, NOT_WAITING, OUTSIDE, WAITING_FOR_LOCK, most_frequent
 
 RATE = 10  # looks a second
@@ -89,31 +88,34 @@ def module_of(path: str) -> str | None:
 def placed(thread: int, stacks: Mapping[int, Sequence[Frame]]) -> tuple[str, str, str]:
     """Return place, owner and within of a thread, as rows of `stacks` lines have them.
 
-    Of one that waits for another, the place of that one: a loader in a thread.
+    Of one that waits for another, the place of that one: a loader in a thread, or Python that
+    `tf.data` calls in a thread of TensorFlow while its graph runs.
     """
     spot, owner, within = _locate(stacks[thread])
-    if not owner.startswith(_WAITING):
+    in_graph = _TENSORFLOW in owner
+    if not in_graph and not owner.startswith(_WAITING):
         return spot, owner, within
     for number, frames in stacks.items():
         if number != thread:
             its, calls, around = _locate(frames)
-            if around != _OUTERMOST and not calls.startswith(_WAITING):
-                queued = owner.startswith(_QUEUES)
-                return its, calls, "torch.utils.data" if queued else around
+            works = around != _OUTERMOST and not calls.startswith(_WAITING)
+            if works and (around.startswith(_TENSORFLOW) or not in_graph):
+                feeds = in_graph or owner.startswith(_QUEUES)
+                return its, calls, "torch.utils.data" if feeds else around
     return spot, owner, within
 
 
 _WAITING = ("threading", "queue", "concurrent", "multiprocessing", "selectors", "asyncio")
 _QUEUES = ("queue", "multiprocessing.queues")
+_TENSORFLOW = "tensorflow.python."
 _INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # lines of the function around
 _OUTERMOST = "<none>"  # no line of the user's own is in the stack
 
 
 def _locate(frames: Sequence[Frame]) -> tuple[str, str, str]:
     spot, owner, inner, within = "", "", "", ""
+    frames = [frame for frame in frames if not _OURS.search(frame[1])]
     for function, path, line in list(reversed(frames))[:_MOST_FRAMES]:
-        if _OURS.search(path):
-            continue
         module = module_of(path)
         if module is None:
             if function.endswith(_INLINE):
@@ -204,17 +206,15 @@ class _Watched:
         spans = (kind for begin_s, end_s, kind in self.spans if begin_s <= moment_s < end_s)
         return next(spans, "steady" if self.stepped else "unstepped")
 
-    def lines(self, t_s: float) -> Iterator[dict[str, Json]]:
-        """Yield what was counted since the last lines."""
+    def lines(self, t_s: float) -> Iterator[str]:
+        """Yield what was counted since the last lines, for the capture."""
         counts, self.counts = self.counts, Counter()
         states = [key for key in counts if key[2] in _LOCK_STATES]
-        lock: list[Json] = [[*key, counts.pop(key)] for key in states]
-        if lock:
-            yield {"event": "stacks", "by": LOCK, "t_s": round(t_s, 3), "seen": lock}
-        if not counts:
-            return
-        rows = most_frequent(counts, _MOST_PLACES)
-        yield {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
+        lock = [[*key, counts.pop(key)] for key in states]
+        for by, rows in ((LOCK, lock), (OUTSIDE, most_frequent(counts, _MOST_PLACES))):
+            line = {"event": "stacks", "by": by, "t_s": round(t_s, 3), "seen": rows}
+            if rows:
+                yield json.dumps({**line, "process": self.name}, separators=(",", ":"))
 
 
 class OutsideStacks:
@@ -256,18 +256,18 @@ class OutsideStacks:
         """
         if program is not None and not self._watched:
             self._watched[program] = _Watched(f"outside-{program}")
-        lines = []
+        lines: list[str] = []
         for pid, watched in list(self._watched.items())[:_MOST_PROCESSES]:
             self._advance(pid, watched, now_s)
             self._look_for_lock(pid, watched, now_s)
             watched.settle(min(now_s - _KNOWN_AFTER_S, watched.last_s), ended=False)
-            lines += self._lines_of(watched, now_s)
+            lines += watched.lines(now_s)
         return lines
 
     def end(self, now_s: float) -> list[str]:
         """Take in what is left; return the last lines."""
         until_s = time.monotonic() + _LAST_WAIT_S
-        lines = []
+        lines: list[str] = []
         for pid, watched in self._watched.items():
             if watched.run is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
@@ -276,16 +276,10 @@ class OutsideStacks:
                     watched.run.process.wait(max(0.0, until_s - time.monotonic()))
                 self._collect(watched, watched.run)
             watched.settle(float("inf"), ended=True)
-            lines += self._lines_of(watched, now_s)
+            lines += watched.lines(now_s)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         return lines
-
-    def _lines_of(self, watched: _Watched, now_s: float) -> list[str]:
-        return [
-            json.dumps({**line, "process": watched.name}, separators=(",", ":"))
-            for line in watched.lines(now_s)
-        ]
 
     def _look_for_lock(self, pid: int, watched: _Watched, now_s: float) -> None:
         """Look a few times whether the main thread waits for the interpreter's lock."""
@@ -310,23 +304,21 @@ class OutsideStacks:
 
     def _start(self, pid: int, watched: _Watched, now_s: float) -> _Run | None:
         length_s, watched.run_s = watched.run_s, min(watched.run_s * _RUN_GROWTH, _LONGEST_RUN_S)
-        try:
-            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="gpucost-stacks-"))
-        except OSError as error:
-            self.problem = f"no folder for what it sees can be made: {error.strerror or error}"
-            watched.failures = _MOST_FAILURES
-            return None
-        output = self._folder / f"{pid}.json"
-        output.unlink(missing_ok=True)
         command = [str(self._command), "record", "--pid", str(pid), "--rate", str(RATE)]
         command += ["--duration", str(round(length_s)), "--format", "chrometrace", "--idle"]
-        command += ["--nonblocking", "--threads", "--full-filenames", "--output", str(output)]
+        command += ["--nonblocking", "--threads", "--full-filenames", "--output"]
         try:
+            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="gpucost-stacks-"))
+            output = self._folder / f"{pid}.json"
+            output.unlink(missing_ok=True)
             process = subprocess.Popen(  # noqa: S603 - py-spy, with numbers and a path of ours
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                [*command, str(output)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             )
         except OSError as error:
-            self.problem = f"py-spy cannot be run: {error.strerror or error}"
+            self.problem = f"it cannot be run: {error}"
             watched.failures = _MOST_FAILURES
             return None
         return _Run(process, now_s, output)

@@ -202,9 +202,12 @@ class ProcessTree:
     Args:
         pid: the process at the top, numbered as in `/proc`.
         mark: NAME=VALUE that stands in the environment of the job's processes alone.
+        begun_s: when it began, by `time.monotonic`, where what it used before it was first seen
+            counts, too; None where it does not.
         table: the system's processes; for tests.
 
     Attributes:
+        begun_s: as given.
         table: as given.
         members: alive at the last look.
         busiest: the member that used most of the processor between the last two looks, and the
@@ -212,9 +215,15 @@ class ProcessTree:
     """
 
     def __init__(
-        self, pid: int, mark: bytes | None = None, table: ProcessTable | None = None
+        self,
+        pid: int,
+        mark: bytes | None = None,
+        *,
+        begun_s: float | None = None,
+        table: ProcessTable | None = None,
     ) -> None:
         self.pid = pid
+        self.begun_s = begun_s
         self._mark = mark
         self.table = table or ProcessTable()
         self.members: Mapping[int, Entry] = {}
@@ -230,8 +239,7 @@ class ProcessTree:
         self._lost_cpu_s = self._lost_read_mib = self._lost_written_mib = 0.0
         self._seen_s: float | None = None
         self.look()
-        # What the tree used before it was first seen is not the measurement's.
-        self._before = self._sum()
+        self._before = self._sum() if begun_s is None else (0.0, 0.0, 0.0)
 
     def look(self) -> frozenset[int]:
         """Find the processes again, and return their numbers."""
@@ -271,12 +279,14 @@ class ProcessTree:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process at the top is gone."""
-        return self._seen_s is not None
+        """Whether the process at the top is gone, perhaps before it was ever seen."""
+        return self._seen_s is not None or not self._met
 
     def ended(self, cpu_s: float) -> None:
         """Take the processor time that the top and all that it waited for used, by its parent."""
         self.look()
+        if self._seen_s is None and not self._met:  # it was over before it was first seen
+            self._seen_s = 0.0
         if self._seen_s is not None:
             self._lost_cpu_s += max(0.0, cpu_s - self._seen_s)
             self._seen_s = max(cpu_s, self._seen_s)

@@ -154,6 +154,7 @@ class Subject:
         chosen: whether the user has said which GPUs are its.
         metadata: whether the metadata service of a cloud may be asked which machine this is.
         serving: reads the metrics of the servers that are measured, None without any.
+        begun_s: when who measures it started the job, by `time.monotonic`; None: it ran before.
     """
 
     job: str | None
@@ -162,6 +163,7 @@ class Subject:
     chosen: bool = False
     metadata: bool = True
     serving: ServingThread | None = None
+    begun_s: float | None = None
 
 
 class Recorder:
@@ -189,6 +191,7 @@ class Recorder:
             chosen=subject.chosen,
             clock_s=clock_s,
             metadata=subject.metadata,
+            begun_s=subject.begun_s,
         )
         self._identities: dict[str, GpuIdentity] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.

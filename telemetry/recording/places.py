@@ -34,7 +34,7 @@ WORK = {
 }
 # Methods of tensors that need a result of the GPU: they wait for it.
 _WAITS_FOR_DEVICE = frozenset(
-    ("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__")
+    ("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__", "block_until_ready")
 )
 # What decides also where another module was called first.
 _DECIDES = frozenset(("compile", "save", "communication", "import"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.measure.host import HostReader
+from telemetry.measure.host import HostReader, JobEnd
 from telemetry.measure.processes import ProcessTree
 
 if TYPE_CHECKING:
@@ -95,3 +95,15 @@ def test_a_reading_costs_little_however_often_it_is_asked_for() -> None:
         reader = HostReader(ProcessTree(job.pid))
         said = [bool(reader.read(tick / 10)) for tick in range(31)]
     assert 3 <= sum(said) <= 4
+
+
+def test_the_first_reading_of_a_job_that_we_started_is_of_all_its_time() -> None:
+    """A job that was over before it was first looked at reads what its parent says it used."""
+    begun_s = time.monotonic() - 2.0
+    with _running("pass") as job:
+        job.wait()
+        reader = HostReader(ProcessTree(job.pid, begun_s=begun_s))
+        assert "cpu_util" not in reader.read(time.monotonic())
+        ended = JobEnd(moment_s=begun_s + 1.0, cpu_s=0.8)
+        found = reader.read(time.monotonic(), last=True, ended=ended)
+    assert found["cpu_util"] * reader.cpu_cores == pytest.approx(0.8)

@@ -36,6 +36,11 @@ WORK = {
     ("tokenizers.Tokenizer.encode", ""): "input",
     ("transformers.models.bert.tokenization_bert", "torch.utils.data.dataloader"): "model",
     ("torch._C.TensorBase.item", ""): "device",
+    ("torch.cuda.synchronize", ""): "device",
+    ("jaxlib._jax.ArrayImpl.block_until_ready", ""): "device",
+    ("torch._tensor>torch.autograd.graph", ""): "model",
+    ("torch.optim.optimizer>torch.optim.adam", ""): "model",
+    ("tensorflow.python.util.traceback_utils>tensorflow.python.eager.execute", ""): "model",
     ("torch._C.TensorBase.matmul", ""): "model",
     ("torch.nn.modules.module>torch._inductor.codecache", ""): "compile",
     ("torch.serialization", ""): "save",
@@ -116,3 +121,32 @@ def test_python_code_gets_its_share(tmp_path: Path) -> None:
     seen = places([json.loads(line) for line in lines], stepped=False)
     share = sum(place.time_fraction for place in seen if place.place.startswith("count ("))
     assert share == pytest.approx(true_share, abs=0.15)
+
+
+def test_python_that_feeds_a_graph_is_where_the_time_goes() -> None:
+    """While TensorFlow's graph runs, what `tf.data` calls in a thread is input, with its line.
+
+    Python that another thread runs for itself is not what the graph waits for.
+    """
+    site = "/v/lib/python3.11/site-packages/"
+    main = (
+        ("main", "/home/me/train.py", 38),
+        ("fit", site + "keras/src/utils/traceback_utils.py", 117),
+        ("quick_execute", site + "tensorflow/python/eager/execute.py", 53),
+    )
+    decoding = (
+        ("__call__", site + "tensorflow/python/autograph/impl/api.py", 331),
+        ("decode", "/home/me/train.py", 12),
+    )
+    counting = (("count", "/home/me/train.py", 20),)
+    place, owner, within = placed(1, {1: main, 2: decoding, 3: counting})
+    assert (place, work_of(owner, within)) == ("decode (train.py:12)", "input")
+    place, owner, within = placed(1, {1: main, 3: counting})
+    assert (place, work_of(owner, within)) == ("main (train.py:38)", "model")
+
+
+def test_the_probes_own_code_is_no_place() -> None:
+    """What the probe does as the program ends is not named as a line of the program."""
+    ours = ("bye", "/v/gpucost_probe/events.py", 144)
+    assert placed(1, {1: (ours,)})[0] == ""
+    assert placed(1, {1: (("main", "/home/me/train.py", 3), ours)})[0] == "main (train.py:3)"

@@ -237,3 +237,16 @@ def test_a_real_daemon_is_found_by_its_mark() -> None:
     finally:
         os.kill(daemon, 9)
         job.communicate(b"")
+
+
+def test_a_job_that_we_started_counts_from_its_start() -> None:
+    """What it used before it was first seen is its own, and so is all of one that was not seen."""
+    world = _world()
+    world.work(JOB, 0.3)
+    tree = ProcessTree(JOB, begun_s=0.0, table=world)
+    assert tree.used().cpu_s == 0.3
+    world.end(JOB)
+    missed = ProcessTree(JOB, begun_s=0.0, table=world)
+    assert missed.has_ended
+    missed.ended(0.5)
+    assert missed.used().cpu_s == 0.5

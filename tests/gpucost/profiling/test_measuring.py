@@ -120,7 +120,7 @@ def test_the_probe_is_left_on_no_path() -> None:
 )
 def test_the_magic_takes_words(line: str, found: dict[str, object]) -> None:
     """The words behind `%%gpucost` are a name and options."""
-    assert arguments(line) == found
+    assert found.items() <= arguments(line).items()
 
 
 @pytest.mark.parametrize("line", ["a b", "--nothing", "--interval soon"])

@@ -26,7 +26,7 @@ print((time.process_time() - used_s) / (time.monotonic() - t))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", ["0.8", "2"])
+@pytest.mark.parametrize("seconds", ["0.5", "0.8", "2"])
 def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: str) -> None:
     """A program that fills a core reads as that core, however short.
 
@@ -47,7 +47,7 @@ def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: s
         pytest.skip("others have the cores: the program got less than half of one")
     profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
     cores = profile["host"]["cpu_util"]["mean"] * profile["hardware"]["cpu_cores"]
-    assert 0.6 <= cores / float(ran.stdout) <= 1.12
+    assert 0.75 <= cores / float(ran.stdout) <= 1.12
 
 
 def test_a_full_disk_is_named_and_avoided(full: Path, tmp_path: Path) -> None:
