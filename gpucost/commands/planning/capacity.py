@@ -1,7 +1,7 @@
 """`gpucost capacity`: does a pool need more GPUs?"""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from operator import attrgetter
@@ -21,6 +21,7 @@ from planner.capacity.capacity import (
     capacity,
 )
 from planner.capacity.queueing import ORDERS, Order, TraceReading
+from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import matching
@@ -53,40 +54,18 @@ def load_trace(
     return payload.name, reading
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PriceChoice:
-    """What names the price: one of place, gpu and price, or nothing.
+def gpu_price(offer: Offer | None, price: Decimal | None) -> GpuPrice:
+    """Return what one GPU costs an hour: a part of a machine, else as stated.
 
-    Attributes:
-        place: PROVIDER/TYPE[/REGION].
-        gpu: a GPU's name; its cheapest machine.
+    Args:
+        offer: the machine whose GPUs are meant.
         price: of one GPU an hour, USD.
-        purchase: how it is bought.
     """
-
-    place: str | None
-    gpu: str | None
-    price: Decimal | None
-    purchase: str
-
-
-def gpu_price(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
-    """Return what one GPU costs an hour on a day.
-
-    Raises:
-        InputError: more than one of machine, GPU and price is given, or nothing is sold so.
-    """
-    names = [name for name in ("place", "gpu", "price") if getattr(choice, name) is not None]
-    if len(names) > 1:
-        raise InputError(
-            "give one of --type, --gpu and --gpu-price: each names the price of a GPU."
-        )
-    if choice.price is not None:
-        return GpuPrice(usd_per_gpu_hour=choice.price, how="as stated by --gpu-price", step=1)
-    if not names:
+    if price is not None:
+        return GpuPrice(usd_per_gpu_hour=price, how="as stated by --gpu-price", step=1)
+    if offer is None:
         how = "no price: name --type, --gpu or --gpu-price for dollars"
         return GpuPrice(usd_per_gpu_hour=None, how=how, step=1)
-    offer = _offer(choice, day, say)
     how = (
         f"{offer.provider}/{offer.instance_type} ({offer.gpu_count:g}x {offer.gpu}), "
         f"{offer.purchase.replace('_', ' ')}, {price_text(offer.usd_per_hour)} USD/h, "
@@ -96,22 +75,24 @@ def gpu_price(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Gp
     return GpuPrice(usd_per_gpu_hour=offer.usd_per_gpu_hour, how=how, step=step)
 
 
-def _offer(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
-    """Return the machine whose GPUs are meant."""
-    catalog = load_catalog(day, say=say)
-    if choice.place is not None:
-        provider, instance_type, region = parse_place(choice.place)
-        return catalog.find(provider, instance_type, region, choice.purchase)
-    models = {gpu.name for gpu in matching(choice.gpu or "")}
+def _offer(place: str | None, gpu: str, purchase: str, catalog: Catalog) -> Offer:
+    """Return a machine by its name, else the cheapest with such a GPU.
+
+    Raises:
+        InputError: nothing is sold so.
+    """
+    if place is not None:
+        return catalog.find(*parse_place(place), purchase)
+    models = {model.name for model in matching(gpu)}
     sold = [
         offer
         for offer in catalog.offers
-        if offer.gpu in models and offer.purchase == choice.purchase and offer.gpu_count >= 1
+        if offer.gpu in models and offer.purchase == purchase and offer.gpu_count >= 1
     ]
     if not sold:
         raise InputError(
-            f"no machine with a whole {choice.gpu} is sold {choice.purchase.replace('_', ' ')}; "
-            f"gpucost prices --gpu {choice.gpu} shows what is."
+            f"no machine with a whole {gpu} is sold {purchase.replace('_', ' ')}; "
+            f"gpucost prices --gpu {gpu} shows what is."
         )
     return min(sold, key=attrgetter("usd_per_gpu_hour", "gpu_count"))
 
@@ -151,8 +132,12 @@ def command(
     it used. It can be CSV of any kind or the output of `sacct -P`; .gz is read directly.
     """
     day = as_of or today()
-    named = _PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)
-    price_of_gpu = gpu_price(named, day, output.say)
+    if len([value for value in (place, gpu, price) if value is not None]) > 1:
+        raise InputError(
+            "give one of --type, --gpu and --gpu-price: each names the price of a GPU."
+        )
+    catalog = load_catalog(day, say=output.say) if place or gpu else None
+    offer = _offer(place, gpu or "", purchase, catalog) if catalog else None
     file, reading = load_trace(trace, mapped, job_gpus)
     question = CapacityQuestion(
         least=gpus[0],
@@ -160,7 +145,7 @@ def command(
         now=now,
         target=Target(quantile=_QUANTILE, wait_s=float(max_wait)),
         order=order,
-        price=price_of_gpu,
+        price=gpu_price(offer, price),
         draws=draws,
     )
     answer = capacity(

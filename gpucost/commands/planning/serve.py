@@ -355,6 +355,7 @@ _SHOWN = 8
 _COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "odds", "month", "token", "full")
 _BATCH_COLUMNS = ("where", "gpu", "copies", "hours", "batch", "token")
 _PERCENTS = (50, 95, 99)
+_WHOLE_WEIGHTS = frozenset({"bf16", "fp16"})
 _LITTLE_USED = 0.8  # of a copy is idle: then tokens by the piece are worth a look
 
 
@@ -402,6 +403,8 @@ def _print_plan(answer: ServingPlan, output: Output) -> None:
         say(_text(code, risky, least=SOUND_ODDS, **cheaper))
     if not batch and best.copies + best.spare == 1:
         say(_text("alone"))
+    if best.layout.tensor_parallel > 1 and best.layout.precision in _WHOLE_WEIGHTS:
+        say(_text("half-weights"))
     weak = _text("weak", weak=join(best.weak)) if best.weak else ""
     say(f"{_text('basis', best, layouts=answer.layouts)} {weak}".rstrip())
     if bought is not None and bought.usd_per_month >= best.usd:
@@ -487,6 +490,9 @@ def _print_copies(answer: CopiesAnswer, output: Output) -> None:
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
         sentence += " " + _text("copies-usd", month=month, now=now)
+    is_mean = answer.fit is not None and answer.rate == answer.fit.rate * answer.copies_now
+    if is_mean and answer.copies < answer.copies_now:
+        sentence += " " + _text("copies-mean", answer, capacity=answer.copies * answer.copy_rate)
     if answer.copies == 1:
         sentence += " " + _text("alone")
     (print_prose if output.format == "table" else output.insist)(sentence)
@@ -498,14 +504,13 @@ def _print_curve(answer: ServingCurve, output: Output) -> None:
     columns = ("requests/s", "running", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "$/1M out")
     rows = []
     for point in answer.points:
-        ttft, tpot = point.ttft_ms, point.tpot_ms
+        times = (f"{ms:,.0f} ms" for ms in (*point.ttft_ms[::2], *point.tpot_ms[::2]))
         usd = point.usd_per_million_output
-        times = (f"{ms:,.0f} ms" for ms in (ttft[0], ttft[2], tpot[0], tpot[2]))
-        dollars = "-" if usd is None else f"{usd:.2f}"
-        rows.append((f"{point.rate:.3g}", f"{point.requests_running:.0f}", *times, dollars))
-    title = _text("curve", answer, gpu=_gpus(answer.layout))
-    right = frozenset(columns)
-    print_table(Table(columns=columns, rows=tuple(rows), right=right, title=title), output)
+        dollars = () if usd is None else (f"{usd:.2f}",)
+        rows.append((f"{point.rate:.3g}", f"{point.requests_running:.0f}", *times, *dollars))
+    title, shown = _text("curve", answer, gpu=_gpus(answer.layout)), columns[: len(rows[0])]
+    right = frozenset(shown)
+    print_table(Table(columns=shown, rows=tuple(rows), right=right, title=title), output)
 
 
 _PRINTERS: dict[type, Callable[..., None]] = {

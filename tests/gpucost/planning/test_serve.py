@@ -213,7 +213,21 @@ def test_eight_idle_copies_are_one(call: Call, write: Write) -> None:
     assert spare["copies"] == 2
     text = " ".join(call(*arguments).out.split())
     assert ": 1 of 8 copies;" in text
-    assert "That is $2,190.00 a month instead of $17,520.00." in text
+    assert "That would be $2,190.00 a month instead of $17,520.00." in text
+
+
+def test_copies_are_given_back_by_the_busiest_hour_and_not_by_a_mean(
+    call: Call, write: Write
+) -> None:
+    """Ten minutes say nothing of a day's peak: that is asked for, unless a rate is stated."""
+    arguments = ("serve", "copies", write("profile.json", profile()), "--copies", "8", *TARGETS)
+    mean, stated = (
+        " ".join(call(*arguments, "--price", "3.00", *rate).out.split())
+        for rate in ((), ("--rate", "16"))
+    )
+    assert "before you give copies back, say the busiest hour with --rate" in mean
+    assert "of 8 copies;" in stated
+    assert "busiest hour" not in stated
 
 
 BUSY_70B = {
@@ -860,6 +874,25 @@ def test_money_of_a_batch_is_its_hours_to_the_cent(call: Call) -> None:
         assert float(option["batch_usd"]) == pytest.approx(float(hour) * hours, abs=0.005)
         token = float(hour) * hours / (1_000_000 * 300) * 1_000_000
         assert float(option["usd_per_million_output"]) == pytest.approx(token, abs=0.0005)
+
+
+def test_a_batch_is_shown_by_hours_and_dollars(call: Call) -> None:
+    """It has no month and no latency, and says neither."""
+    text = call("serve", "plan", *LLAMA, "--requests", "1000000", *DAY).out
+    assert " in all; 1M tokens $" in text
+    assert "hours" in text
+    for word in ("a month", "TTFT", "TPOT", "Weak"):
+        assert word not in text, word
+
+
+@pytest.mark.parametrize(("weights", "told"), [((), True), (("--weights", "fp8"), False)])
+def test_weights_of_eight_bits_are_named_where_the_model_is_split(
+    weights: tuple[str, ...], call: Call, *, told: bool
+) -> None:
+    """70B in 16 bits takes several GPUs: half the weights may take fewer."""
+    model = ("--model", "llama-3.1-70b", "--gpu", "H100-SXM-80GB", "--rate", "2")
+    text = " ".join(call("serve", "plan", *model, *weights, *DAY).out.split())
+    assert ("--weights fp8 (on GPUs that have it) or int8" in text) is told
 
 
 @pytest.mark.parametrize(
