@@ -157,11 +157,13 @@ class Request:
         now: the time of the reading, aware.
         environment: variables that hold credentials and endpoints; never printed.
         regions: only these; empty: the fetcher's own default.
+        instance_types: only these, where a provider can be asked for fewer; empty: all.
     """
 
     now: datetime
     environment: Mapping[str, str] = field(repr=False)
     regions: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ()
 
 
 class Fetch(Protocol):

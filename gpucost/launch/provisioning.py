@@ -92,7 +92,7 @@ class LivePrices:
 
 
 def read_live(offers: tuple[Offer, ...], region: str) -> LivePrices:
-    """Return the live prices of a provider in the regions of the offers.
+    """Return the live prices of the offers' machines in their regions.
 
     Raises:
         MissingCredentialsError: names the variable.
@@ -104,8 +104,10 @@ def read_live(offers: tuple[Offer, ...], region: str) -> LivePrices:
         return LivePrices(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
     named = dict.fromkeys((region, *(offer.region for offer in offers)))
     regions = tuple(name for name in named if name not in ("", EVERYWHERE))
+    types = tuple({offer.instance_type for offer in offers})
+    request = Request(now=now, environment=os.environ, regions=regions, instance_types=types)
     try:
-        reading = fetcher(provider)(Request(now=now, environment=os.environ, regions=regions))
+        reading = fetcher(provider)(request)
     except MissingCredentialsError:
         raise
     except ProviderError as error:

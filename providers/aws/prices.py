@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -32,16 +31,8 @@ _SPOT_TYPES = 50  # instance types in one question
 _MIB_PER_GIB = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Machine:
-    """What EC2 says about an instance type with GPUs: its cells, but for the price."""
-
-    name: str
-    cells: Mapping[str, str]
-
-
 def fetch(request: Request) -> PriceReading:
-    """Read on-demand and spot prices of every instance type with GPUs in the regions asked for."""
+    """Read on-demand and spot prices of instance types with GPUs in the regions asked for."""
     with sdk_errors("finding credentials"):
         session = open_session()
     regions = request.regions or REGIONS
@@ -51,21 +42,16 @@ def fetch(request: Request) -> PriceReading:
         price_list = client(session, "pricing", _PRICE_LIST_REGION)
         for region in regions:
             ec2 = client(session, "ec2", region)
-            machines = _machines(ec2)
+            machines = _machines(ec2, request.instance_types)
             cells = {"region": region, "as_of": request.now.date().isoformat()}
-            prices = _on_demand(price_list, region)
-            rows += (
-                new_row(**machine.cells, **cells, **on_demand)
-                for machine in machines
-                if (on_demand := prices.get(machine.name)) is not None
-            )
-            spot = _spot(ec2, [machine.name for machine in machines], request)
-            rows += (
-                new_row(**machine.cells, **cells, **spot[machine.name])
-                for machine in machines
-                if machine.name in spot
-            )
-    if not rows:
+            on_demand = _on_demand(price_list, region, request.instance_types)
+            for prices in (on_demand, _spot(ec2, list(machines), request)):
+                rows += (
+                    new_row(**machine, **cells, **prices[name])
+                    for name, machine in machines.items()
+                    if name in prices
+                )
+    if not (rows or request.instance_types):
         raise ProviderError(
             f"AWS: no GPU price in the answers for {', '.join(regions)}, so nothing was changed."
         )
@@ -90,25 +76,33 @@ def _check_regions(session: AwsClient, regions: tuple[str, ...]) -> None:
         raise InputError(f"--region {region} is not a region of AWS." for region in missing)
 
 
-def _machines(ec2: AwsClient) -> list[_Machine]:
-    """Return instance types with GPUs in the region, by name; no server-side filter exists."""
+def _machines(ec2: AwsClient, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the cells of each instance type with GPUs in the region, but for its price.
+
+    EC2 has no filter for GPUs.
+
+    Args:
+        ec2: client of the region.
+        names: only these; empty: all.
+    """
+    filters = [{"Name": "instance-type", "Values": names}] if names else []
     offered = {
         offering["InstanceType"]
         for page in ec2.get_paginator("describe_instance_type_offerings").paginate(
-            LocationType="region"
+            LocationType="region", Filters=filters
         )
         for offering in page["InstanceTypeOfferings"]
     }
-    machines = [
-        _machine(described)
-        for page in ec2.get_paginator("describe_instance_types").paginate()
+    machines = {
+        described["InstanceType"]: _machine(described)
+        for page in ec2.get_paginator("describe_instance_types").paginate(Filters=filters)
         for described in page["InstanceTypes"]
         if described.get("GpuInfo", {}).get("Gpus") and described["InstanceType"] in offered
-    ]
-    return sorted(machines, key=lambda machine: machine.name)
+    }
+    return dict(sorted(machines.items()))
 
 
-def _machine(described: Mapping[str, Any]) -> _Machine:
+def _machine(described: Mapping[str, Any]) -> dict[str, str]:
     gpu = described["GpuInfo"]["Gpus"][0]
     size_mib = gpu.get("MemoryInfo", {}).get("SizeInMiB", 0)
     share = gpu.get("GpuPartitionSize") or 1
@@ -116,20 +110,17 @@ def _machine(described: Mapping[str, Any]) -> _Machine:
     model = find(gpu.get("Name"), memory_gib=size_mib / _MIB_PER_GIB or None)
     unsliced = count >= 1 and model is not None
     memory_gib = model.memory_gib if unsliced and model is not None else size_mib / _MIB_PER_GIB
-    return _Machine(
-        name=described["InstanceType"],
-        cells={
-            "instance_type": described["InstanceType"],
-            "gpu": gpu.get("Name", "") if model is None else model.name,
-            "gpu_count": f"{count:.12g}",
-            "gpu_memory_gib": f"{memory_gib:.12g}",
-            "vcpus": _text(described.get("VCpuInfo", {}).get("DefaultVCpus")),
-            "ram_gib": _gib(described.get("MemoryInfo", {}).get("SizeInMiB")),
-            "local_disk_gib": _disk(described.get("InstanceStorageInfo", {})),
-            "network_gbps": _network(described.get("NetworkInfo", {})),
-            "interconnect": "single" if count <= 1 else "",
-        },
-    )
+    return {
+        "instance_type": described["InstanceType"],
+        "gpu": gpu.get("Name", "") if model is None else model.name,
+        "gpu_count": f"{count:.12g}",
+        "gpu_memory_gib": f"{memory_gib:.12g}",
+        "vcpus": _text(described.get("VCpuInfo", {}).get("DefaultVCpus")),
+        "ram_gib": _gib(described.get("MemoryInfo", {}).get("SizeInMiB")),
+        "local_disk_gib": _disk(described.get("InstanceStorageInfo", {})),
+        "network_gbps": _network(described.get("NetworkInfo", {})),
+        "interconnect": "single" if count <= 1 else "",
+    }
 
 
 def _disk(storage: Mapping[str, Any]) -> str:
@@ -144,11 +135,14 @@ def _network(network: Mapping[str, Any]) -> str:
     return "" if not speeds or None in speeds else f"{sum(speeds):.12g}"
 
 
-def _on_demand(price_list: AwsClient, region: str) -> dict[str, dict[str, str]]:
+def _on_demand(
+    price_list: AwsClient, region: str, names: tuple[str, ...]
+) -> dict[str, dict[str, str]]:
     """Return price cells by instance type: Linux, shared tenancy, nothing preinstalled."""
+    one_type = [("instanceType", name) for name in names] if len(names) == 1 else []
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
-        for field, value in (*_LINUX, ("regionCode", region))
+        for field, value in (*_LINUX, ("regionCode", region), *one_type)
     ]
     pages = price_list.get_paginator("get_products").paginate(
         ServiceCode="AmazonEC2", Filters=filters

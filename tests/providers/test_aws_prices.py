@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -120,6 +121,23 @@ def test_the_gate_takes_what_aws_says(reading: PriceReading) -> None:
     assert slice_.gpu == "L4"
     assert 0 < slice_.gpu_count < 1
     assert slice_.gpu_memory_gib < 4
+
+
+def test_a_launch_asks_for_its_own_type_alone(fake: Aws, reading: PriceReading) -> None:
+    """Four questions instead of every page of a region's; one that is not offered has no row."""
+    request = Request(now=NOW, environment=os.environ, regions=(HERE,))
+    fake.on_demand, fake.spot = list(ON_DEMAND), list(SPOT)
+    narrow = fetch(replace(request, instance_types=("g5.xlarge",)))
+    assert narrow.rows == tuple(
+        row for row in reading.rows if (row["instance_type"], row["region"]) == ("g5.xlarge", HERE)
+    )
+    assert sorted(fake.requests) == [
+        "DescribeInstanceTypeOfferings",
+        "DescribeInstanceTypes",
+        "DescribeSpotPriceHistory",
+        "GetProducts",
+    ]
+    assert fetch(replace(request, instance_types=("p9.none",))).rows == ()
 
 
 def test_what_a_region_does_not_offer_is_not_read(fake: Aws) -> None:

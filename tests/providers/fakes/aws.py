@@ -94,7 +94,11 @@ class Aws:
 
     def _products(self, asked: dict[str, Any]) -> Response:
         wanted = {one["Field"]: one["Value"] for one in asked["Filters"]}
-        found = [price for price in self.on_demand if price[1] == wanted["regionCode"]]
+        found = [
+            price
+            for price in self.on_demand
+            if price[1] == wanted["regionCode"] and price[0] == wanted.get("instanceType", price[0])
+        ]
         start = int(asked.get("NextToken", 0))
         answer: dict[str, Any] = {
             "FormatVersion": "aws_v1",
