@@ -238,12 +238,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _tell(problem: str) -> None:
-    """Print it where somebody can still read it: the terminal may have gone with the signal."""
-    from gpucost.views.output import broken_into_lines, message_width  # noqa: PLC0415 - not for --version
+    from gpucost.views.output import Output  # noqa: PLC0415 - not for --version
 
-    text, width = f"gpucost: {problem}", message_width()
-    with contextlib.suppress(OSError):
-        click.echo(text if width is None else broken_into_lines(text, width), err=True)
+    Output.insist(f"gpucost: {problem}")
 
 
 def _where(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Many things in a sentence: how many, the first few by name, how many more there are."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 ALIKE = 3  # two lines that differ in their first word are still read at a glance
@@ -11,12 +12,22 @@ def listed(names: Sequence[str], shown: int = 5) -> str:
     return ", ".join([*names[:shown], *more]) or "none"
 
 
+def as_typed(word: str) -> str:
+    """Return a word of a command that is printed for a reader to paste into a shell.
+
+    What would end the line or the code around it, or look like HTML, is left for the reader to
+    type: `NAME`.
+    """
+    is_fit = word.isprintable() and not any(sign in word for sign in "`<>")
+    return shlex.quote(word) if is_fit else "NAME"
+
+
 def counted(number: float, noun: str) -> str:
     """Return how many there are: `1 job`, `2 jobs`, `1,200 jobs`."""
     if number == 1:
         return f"1 {noun}"
     shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
-    return f"{shown} {noun}s"
+    return f"{shown} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def grouped(problems: Iterable[str]) -> list[str]:

@@ -238,6 +238,8 @@ def judge(item: ScannedItem, now: datetime) -> ScannedItem:
     Readings from before a start say nothing of what was started.
     """
     hours, busiest = item.measured_h, item.busiest_fraction
+    if item.kind != MACHINE:  # listed where nothing has it
+        return replace(item, idle=True, why=item.why or "attached to nothing")
     if item.idle is not None:
         return item
     if hours is None or busiest is None:

@@ -1,14 +1,14 @@
 """Text that cannot break the markdown around it, whatever a file called a job."""
 
 import re
-import shlex
+
+from pricing.listing import as_typed
 
 _IN_FIGURES = (
     (re.compile(r"(?<=\d)-(?=\d)"), "\N{NON-BREAKING HYPHEN}"),
     (re.compile(r"(?<=[<>]=) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
 )
 _COMMAND = re.compile(r"gpucost [\w ./%-]*\w|--probe\b")
-_UNSAFE_IN_SPAN = frozenset("`<>")
 _ESCAPES = str.maketrans(
     {
         "\\": "\\\\",
@@ -42,13 +42,5 @@ def unbroken(text: str) -> str:
 
 
 def command(*argv: str) -> str:
-    """Return a command as a code span that can be pasted into a shell.
-
-    A word that would end the span or look like HTML is left for the reader to type: `NAME`.
-    """
-    return f"`{' '.join(map(_word, argv))}`"
-
-
-def _word(word: str) -> str:
-    safe = word.isprintable() and not _UNSAFE_IN_SPAN.intersection(word)
-    return shlex.quote(word) if safe else "NAME"
+    """Return a command of words as a code span that can be pasted into a shell."""
+    return f"`{' '.join(map(as_typed, argv))}`"

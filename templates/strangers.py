@@ -28,6 +28,7 @@ _IN_MARKDOWN = (
 # No other text is changed; one look at most texts in place of six.
 _SUSPECT = re.compile(r"[@#<\]]|://|[Ww]{3}\.|[Gg][Hh]-")
 _WITHOUT_TEXT = frozenset((bool, int, float, Decimal, NoneType))
+_OF_RUNNER = re.compile(r"(?<!\S):(?=:)|##(?=\[)")  # GitHub's obeys lines of a log: "::error::"
 _NOT_IN_FILES = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -72,8 +73,9 @@ def _plain(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text without control characters: it stays on its line."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    """Return text without control characters, and no command to who runs CI: it stays a line."""
+    text = "".join(c if c.isprintable() else " " for c in text)
+    return _OF_RUNNER.sub(rf"\g<0>{_APART}", text)
 
 
 def for_file(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from functools import cache
@@ -153,7 +154,7 @@ def _environment() -> Environment:
     return environment
 
 
-_SYMBOLS = ("torch.",)
+_SYMBOL = re.compile(r"torch\.[a-z0-9_]+")
 _MADE = "Written by gpucost for {option}: what is safe, and the numeric actions asked for."
 
 
@@ -194,7 +195,7 @@ def _sections(config: FrameworkConfig) -> Iterator[tuple[str, Mapping[str, Value
 
 
 def _is_symbol(value: Value) -> bool:
-    return isinstance(value, str) and value.startswith(_SYMBOLS)
+    return isinstance(value, str) and _SYMBOL.fullmatch(value) is not None
 
 
 def _literal(value: Value) -> str:

@@ -90,6 +90,7 @@ SLOW = (
     "providers/",
     "templates/test_report.py",
     "templates/test_strangers.py",
+    "templates/test_typed_commands.py",
     "test_docs.py",
     "test_package.py",
     "test_same_bytes.py",

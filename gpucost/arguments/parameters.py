@@ -24,6 +24,7 @@ from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
 from templates.language.translate import ENGLISH, LANGUAGES, ExchangeRate
+from templates.strangers import printable
 
 DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -64,7 +65,7 @@ class _ParsedType(click.ParamType[Any]):
         try:
             return self.parse(value)
         except (ValueError, InputError) as error:
-            self.fail(str(error), param, ctx)
+            self.fail(printable(str(error)), param, ctx)
 
 
 def _in_units(text: str, units: Mapping[str, Decimal | int], expected: str) -> Decimal:

@@ -19,6 +19,7 @@ from pricing.catalog import sizes
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
+from pricing.listing import as_typed
 from pricing.message import Message
 from pricing.money import show
 from providers.interface import OWN, NodePool
@@ -274,7 +275,7 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
     """
     if len(plan.jobs) == 1:
         return find_recommended(plan)
-    named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
+    named = [f"--option {as_typed(job.name)}/{job.recommended}" for job in plan.jobs if job.choice]
     named += [
         f"--placement {placement.id}"
         for placement in (plan.fleet.recommended if plan.fleet else ())
@@ -284,11 +285,9 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
 
 
 def _nothing_to_launch(job: JobPlan) -> str:
-    options = ", ".join(
-        f"{job.name}/{candidate.id}" for candidate in job.options if _can_launch(candidate)
-    )
+    names = [f"{job.name}/{candidate.id}" for candidate in job.options if _can_launch(candidate)]
+    options = ", ".join(map(as_typed, names)) or "of another plan"
     who = f"{job.name}/o0 is" if job.choice else "The plan says"
-    options = options or "of another plan"
     return Message("launch.stays", who=who, job=job.name, options=options)
 
 
@@ -313,7 +312,8 @@ def _instead(job: JobPlan, option: Option) -> list[str]:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
         return [refusal, Message("launch.none-launchable", job=job.name, again=again)]
     machine = f"{best.offer.provider}/{best.offer.instance_type}"
-    details = {"name": f"{job.name}/{best.id}", "place": machine, "cost": f"${show(best.cost.mid)}"}
+    named, usd = as_typed(f"{job.name}/{best.id}"), f"${show(best.cost.mid)}"
+    details = {"name": named, "place": machine, "cost": usd}
     return [refusal, Message("launch.best-launchable", **details)]
 
 
@@ -323,8 +323,8 @@ def _other_ways(name: str, option: Option) -> str:
     by_hand = f"Rent it at {page_of(option.offer.provider)}."
     if not tools:
         return by_hand
-    command = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
-    return f"{by_hand} Or launch it with another tool: {command}"
+    named = f"--to {tools[0]} --option {as_typed(name)} --ttl 8h --run 'python train.py'"
+    return f"{by_hand} Or launch it with another tool: gpucost export {named}"
 
 
 def _check_launchable(provider: str) -> None:

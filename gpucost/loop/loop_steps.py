@@ -285,12 +285,8 @@ def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) ->
 
 
 def _quietly(argv: Sequence[str], *, quiet: bool) -> Sequence[str]:
-    return (argv[0], "-q", *argv[1:]) if quiet and "-q" not in argv[: _own(argv)] else argv
-
-
-def _own(argv: Sequence[str]) -> int:
-    """Return how many of the words are ours, not the command's."""
-    return argv.index("--") if "--" in argv else len(argv)
+    own = argv[: argv.index("--")] if "--" in argv else argv  # the others are the command's
+    return (argv[0], "-q", *argv[1:]) if quiet and "-q" not in own else argv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from providers.ownership_tags import keep_owner, owner_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
 from providers.ssh.connection import Login, SshAccess, key_file, known_hosts, own_door
+from templates.strangers import printable
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
@@ -163,7 +164,7 @@ def _may_end(machine: str) -> bool:
     context = click.get_current_context(silent=True)
     if not sys.stdin.isatty() or (context is not None and context.params.get("yes")):
         return False
-    return click.confirm(f"{machine}. End it all the same?", err=True)
+    return click.confirm(f"{printable(machine)}. End it all the same?", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

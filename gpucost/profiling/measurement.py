@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gpucost.profiling.profile_target import reserve_name
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task, next_step
+from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError
 from telemetry.measure.command import (
     MESSAGE,
@@ -32,12 +31,10 @@ from telemetry.measure.command import (
 )
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import APPLY, RUN_EVENTS, callers_environment, child_environment, events_folder
-from templates.strangers import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gpucost.views.output import Output
     from planner.documents.application import Application
 
 
@@ -103,7 +100,7 @@ def _around_command(task: Task, output: Output, applied: Application | None) -> 
         front = _Front(task, output)
     except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
         front = None
-        _warn(f"measuring failed ({error!r}); the job runs on without it.")
+        Output.insist(f"gpucost: measuring failed ({error!r}); the job runs on without it.")
     while child.code is None:
         relay.serve(child)
         if front is not None:
@@ -165,7 +162,7 @@ class _Front:
     def hear(self) -> None:
         """Take in what the sampler said, and pass on what is for people."""
         for sentence in self.sampling.hear():
-            self._say(sentence)
+            self._output.say(sentence)
         if self.sampling.outcome is not None and self._told is None:
             self._tell(self.sampling.outcome)
 
@@ -214,31 +211,27 @@ class _Front:
                 raise InputError(problems)
             return 0
         for problem in problems:
-            _warn(problem)
+            Output.insist(f"gpucost: {problem}")
         return code
 
     def _tell(self, outcome: Outcome) -> None:
         """Say what was found, and where it lies."""
         self._told = outcome
         if outcome.part is not None:
-            self._say(outcome.part)
+            self._output.say(outcome.part)
             return
         for note in outcome.notes:
-            self._say(f"note: {note}")
+            self._output.say(f"note: {note}")
         for change in outcome.changes:
-            self._say(change)
+            self._output.say(change)
         if outcome.target is None:
             return
         if outcome.finding:
-            self._say(outcome.finding)
+            self._output.say(outcome.finding)
         target = self._task.target
         if target is None or target.absolute() != outcome.target:
             target = outcome.target
-        self._say(f"wrote {target}; {next_step(str(target), no_gpu=self._task.no_gpu)}")
-
-    def _say(self, sentence: str) -> None:
-        with contextlib.suppress(OSError):  # nobody reads it any more; the job goes on
-            self._output.say(sentence)
+        self._output.say(f"wrote {target}; {next_step(str(target), no_gpu=self._task.no_gpu)}")
 
     def _clear_view(self) -> None:
         """Give back the lines of a view whose drawer is gone."""
@@ -247,20 +240,12 @@ class _Front:
                 os.write(2, b"\x1b7\x1b[r\x1b8\x1b[J")
 
 
-def _warn(problem: str) -> None:
-    with contextlib.suppress(OSError):
-        click.echo(f"gpucost: {printable(problem)}", err=True)
-
-
 def _folder(output: Output) -> str | None:
     try:
         return events_folder(os.environ)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            output.say(
-                f"no folder for the steps can be made ({error.strerror or error}), so they are not "
-                "measured."
-            )
+        why = error.strerror or error
+        output.say(f"no folder for the steps can be made ({why}), so they are not measured.")
         return None
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
+from pricing.listing import as_typed
 from telemetry.measure.command import inherited
 from telemetry.readers.hints import Hints
 
@@ -281,6 +282,7 @@ def gpu_indices(text: str | None) -> tuple[int, ...] | None:
 
 def next_step(file: str, *, no_gpu: bool) -> str:
     """Return what to type next with a profile; without a GPU in it no plan can follow."""
+    file = as_typed(file)
     if no_gpu:
         return (
             f"next: gpucost diagnose {file}. Dollars need the GPU: measure where it is, or say "

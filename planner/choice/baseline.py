@@ -1,7 +1,6 @@
 """Finds what a job costs today: the offer it runs on, its price, and the bill of the period."""
 
 import math
-import shlex
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -26,6 +25,7 @@ from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.listing import as_typed
 from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH, show
 
@@ -504,7 +504,7 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
         ),
         default=None,
     )
-    typed = shlex.quote(best.place) if best else "PROVIDER/TYPE --price USD"
+    typed = as_typed(best.place) if best else "PROVIDER/TYPE --price USD"
     raise InputError(
         f"{profile.job.name}: the recording {recorded}, but {offer.place} has {offer.gpu} with "
         f"{offer.gpu_memory_gib:g} GiB: another machine was measured. Name it, such as --machine "

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
-from shlex import quote
 
 import msgspec
 
@@ -37,6 +36,7 @@ from planner.signals.signals import open_hours
 from planner.signals.thresholds import FAILING, LEFT_ON
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
+from pricing.listing import as_typed
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents, plain, whole_dollars
 
@@ -334,7 +334,7 @@ def _step(
 
 
 def _named(context: JobContext, option: str) -> str:
-    return quote(f"{context.profile.job.name}/{option}")
+    return as_typed(f"{context.profile.job.name}/{option}")
 
 
 def _way(cure: Action) -> str:
@@ -554,7 +554,7 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
         link = link_class(two.interconnect, two.gpu)
         yield proof(
             what=Message("probe.two-gpus", n=MINUTES, machine=two.name, link=link),
-            command=f"gpucost provision --type {two.name} --ttl 1h --run COMMAND"
+            command=f"gpucost provision --type {as_typed(two.name)} --ttl 1h --run COMMAND"
             if context.asked.can_launch(two)
             else None,
             offer=offer_on(two, day),

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from planner.models.costs import UsdRange
 from planner.models.document import Number, need
 from planner.models.estimate import whole
+from planner.profile.fields import matching
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.money import Amount, without_zeros
@@ -49,6 +50,10 @@ def distinct(names: Iterable[object], what: str) -> None:
     for name in names:
         need(name not in used, f"two {what} are called {name}")
         used.add(name)
+
+
+RentalPage = Annotated[str, matching("https://[A-Za-z0-9./-]+(?:, or its tool `[a-z]+`)?")]
+"""What a plan says to open, or to type."""
 
 
 class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +91,7 @@ class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
     age_days: int | UnsetType | None = UNSET
     confidence: str | UnsetType | None = UNSET
     host: str | UnsetType = UNSET
-    by_hand_at: str | UnsetType | None = UNSET
+    by_hand_at: RentalPage | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         need(self.gpu_count > 0, "gpu_count is not above 0")

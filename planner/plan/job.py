@@ -1,7 +1,7 @@
 """The part of plan.json that says what is planned for one job."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,7 +11,8 @@ from planner.models.costs import Saving
 from planner.models.document import Messages, Number, need
 from planner.models.estimate import Interval
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
-from planner.plan.option import STAY, Baseline, Level, Option
+from planner.plan.option import STAY, Baseline, Level, Option, OptionId
+from planner.profile.fields import matching
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved, program_finding
 from pricing.money import Amount
@@ -84,6 +85,22 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
     price: ConfidencePart
 
 
+_CODE = "[a-z0-9][a-z0-9-]*"
+_WORD = r"""(?:[A-Za-z0-9@%+=:,./_-]|'[^'`<>\x00-\x1f\x7f-\x9f\u2028\u2029]*'|"'")+"""
+_COMMANDS = (
+    f"explain {_CODE}",
+    rf"recipe plan\.json --option o0 --numeric {_CODE}",
+    rf"run plan\.json --option {_WORD}(?: --numeric {_CODE})*(?: --ab)? -- COMMAND",
+    rf"(?:provision|export) plan\.json(?: --to {_CODE})? --option {_WORD} --ttl 1h --run COMMAND",
+    rf"provision --type {_WORD} --ttl 1h --run COMMAND",
+    r"profile -o profile\.json -- COMMAND",
+    r"profile -o after\.json -- COMMAND && gpucost verify profile\.json after\.json",
+)
+Command = Annotated[str, matching(f"gpucost (?:{'|'.join(_COMMANDS)})")]
+"""What a plan says to type. Plans come from strangers, and people paste it into a shell: all forms
+that there are, with names as a shell quotes them, and nothing else."""
+
+
 class Now(msgspec.Struct, frozen=True, kw_only=True):
     """What to do on today's machine.
 
@@ -102,7 +119,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["end", "try"]
     what: str
     actions: tuple[str, ...]
-    command: str | None = None
+    command: Command | None = None
     usd: CostRange | None = None
     saves: Saved | None = None
     time_factor: Number | None = None
@@ -134,7 +151,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
             where a person rents it.
     """
 
-    option: str
+    option: OptionId
     usd: CostRange
     saves: Saving
     time_factor: Number | None
@@ -144,7 +161,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     move_hours: Number | None
     pays_back_periods: Number | None
     price_age_days: int
-    start: tuple[str, ...]
+    start: tuple[Annotated[str, matching(_CODE)], ...]
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,9 +181,9 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
             bill does not follow them.
     """
 
-    option: str
+    option: OptionId
     what: str
-    command: str | None
+    command: Command | None
     minutes: Number
     usd: Amount
     offer: RentedOffer | None = None

@@ -1,7 +1,7 @@
 """The ways to run a job, as in plan.json: today's machine and the options."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,9 +15,13 @@ from planner.models.estimate import Estimate
 from planner.models.interruption import Distribution
 from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import OptionCost, RentedOffer, TodayCost
+from planner.profile.fields import matching
 
 STAY = "o0"
 """The id of today's machine, which is not among the options."""
+
+OptionId = Annotated[str, matching(r"o\d+")]
+"""It stands in commands that are typed: `o1`, `o2`."""
 
 Level = Literal["good", "fair", "low"]
 
@@ -114,7 +118,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
         scaling: copies by the hour; left out where as many run as today, all the time.
     """
 
-    id: str
+    id: OptionId
     offer: RentedOffer
     count: int
     provisionable: bool = False

@@ -189,7 +189,6 @@ def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
         started_at=created if isinstance(created, datetime) else None,
         disk_gib=float(str(disk["Size"])),
         usd_per_hour=_disk_price(disk, region, now),
-        idle=True,
         why=f"attached to nothing{f'; Kubernetes claim {claim}' if claim else ''}",
         command=command("aws", "ec2", "delete-volume", "--region", region, "--volume-id", id_),
     )
@@ -207,8 +206,6 @@ def _address(address: Item, region: str, now: datetime) -> ScannedItem:
         tags=tags,
         run=_run(tags),
         usd_per_hour=address_usd_per_hour(PROVIDER, now.date()),
-        idle=True,
-        why="attached to nothing",
         command=command(
             "aws", "ec2", "release-address", "--region", region, "--allocation-id", id_
         ),

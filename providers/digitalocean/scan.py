@@ -137,25 +137,20 @@ def _volume(volume: JsonDocument, now: datetime) -> account_scan.ScannedItem:
         started_at=account_scan.read_instant(volume.get("created_at")),
         disk_gib=float(str(volume.get("size_gigabytes") or 0)),
         usd_per_hour=_volume_price(volume, now),
-        idle=True,
-        why="attached to nothing",
         command=account_scan.command("doctl", "compute", "volume", "delete", id_),
     )
 
 
 def _address(address: JsonDocument) -> account_scan.ScannedItem:
     """Return a reserved IP that no Droplet has; it is billed, at a price that is not known here."""
+    ip = str(address["ip"])
     return account_scan.ScannedItem(
         provider=PROVIDER,
         kind=account_scan.ADDRESS,
-        id=str(address["ip"]),
-        name=str(address["ip"]),
+        id=ip,
+        name=ip,
         region=region_of(address),
-        idle=True,
-        why="attached to nothing",
-        command=account_scan.command(
-            "doctl", "compute", "reserved-ip", "delete", str(address["ip"])
-        ),
+        command=account_scan.command("doctl", "compute", "reserved-ip", "delete", ip),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from pricing.errors import ProviderError
+from pricing.listing import as_typed
 from pricing.tables import members, objects
 from providers.account_scan import DISK, ScanDraft, ScannedItem, disk_usd_per_hour, read_instant
 from providers.interface import MACHINE
@@ -79,7 +80,7 @@ def _machine(instance: JsonDocument) -> ScannedItem:
         run=marks.run if marks else named[2] if named else None,
         vcpus=int(str(members(sold.get("specs") or {}).get("vcpus") or 0)) or None,
         why=_NO_USE,
-        command=ends if id_.isprintable() else "",
+        command=ends,
     )
 
 
@@ -97,11 +98,6 @@ def _file_system(files: JsonDocument, now: datetime) -> ScannedItem:
         started_at=read_instant(files.get("created")),
         disk_gib=None if gib is None else round(float(gib), 3),
         usd_per_hour=price,
-        idle=True,
         why="mounted nowhere",
-        command=(
-            f"{_API} -X DELETE {shlex.quote(f'{_ADDRESS}/filesystems/{id_}')}"
-            if id_.isprintable()
-            else ""
-        ),
+        command=f"{_API} -X DELETE {as_typed(f'{_ADDRESS}/filesystems/{id_}')}",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
@@ -14,6 +13,7 @@ from msgspec import UNSET
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
+from pricing.listing import as_typed
 from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, plan_file, translate_text, word
@@ -684,10 +684,11 @@ def _more(job: JobPlan, plan: Plan) -> str:
 def _typed(command: str, job: JobPlan, plan: Plan) -> str:
     """Return a command of the plan as short as it can be typed: ./plan.json is what is read."""
     if "gpucost run" not in command:
-        command = command.replace(" plan.json", "")
+        command = command.replace(" plan.json", "", 1)
     if len(plan.jobs) > 1:
         return command
-    return re.sub(rf"--option '?{re.escape(job.name)}/(o\d+)'?", r"--option \1", command)
+    name, _, end = map(re.escape, as_typed(f"{job.name}/o").rpartition("o"))
+    return re.sub(rf"--option {name}(o\d+){end}(?= )", r"--option \1", command)
 
 
 def next_command(job: JobPlan, plan: Plan) -> str:
@@ -707,7 +708,7 @@ def next_command(job: JobPlan, plan: Plan) -> str:
     if not start and option.offer.by_hand_at:
         return translate_text(option.offer.by_hand_at)
     path = plan_argument()
-    named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
+    named = option.id if len(plan.jobs) == 1 else as_typed(f"{job.name}/{option.id}")
     ttl = "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
     if "provision" in start[:1]:
@@ -722,9 +723,9 @@ def next_command(job: JobPlan, plan: Plan) -> str:
 def keep_command(job: JobPlan) -> str:
     """Return where to read on of a job that stays: its cause, else who sells its GPU; or empty."""
     if job.verdict is not None and job.verdict.severity != "info":
-        return f"gpucost explain {job.verdict.code}"
+        return f"gpucost explain {as_typed(job.verdict.code)}"
     offer = job.baseline.offer
-    return f"gpucost prices --gpu {shlex.quote(offer.gpu)} --sort gpu-price" if offer else ""
+    return f"gpucost prices --gpu {as_typed(offer.gpu)} --sort gpu-price" if offer else ""
 
 
 def _run_line(command: str, job: JobPlan) -> Line:
@@ -738,7 +739,7 @@ def _run_line(command: str, job: JobPlan) -> Line:
 def plan_argument() -> str:
     """Return the plan's file with a blank before it; empty where commands find it themselves."""
     path = plan_file()
-    return "" if path in {None, "plan.json"} else f" {shlex.quote(path or '')}"
+    return "" if path in {None, "plan.json"} else f" {as_typed(path or '')}"
 
 
 def with_plan(command: str) -> str:

@@ -209,3 +209,24 @@ def test_a_bad_plan_is_refused_and_named(
     assert ran.code == 2, ran.err
     assert "plan.json" in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize("name", ["x\n::error::boo\n##[add-mask]a", "::stop-commands::b"])
+def test_a_problem_is_no_command_of_who_runs_ci(name: str, call: Call, write: Write) -> None:
+    """A file of a pull request ends no line of our messages, and begins none: GitHub obeys them."""
+    document = training()
+    document["gpus"][0]["metrics"][name] = 1
+    write("bad.json", document)
+    cluster = f"kind = {json.dumps(name)}"
+    Path("cluster.toml").write_text(cluster, encoding="utf-8")
+    write("good.json", changed(training(), ("job", "name"), name))
+    for words in (("plan", "bad.json"), ("plan", "good.json", "--cluster", "cluster.toml")):
+        ran = call(*words)
+        assert ran.code == 2
+        _check_log(ran.err)
+    _check_log(call("plan", "good.json").out)
+
+
+def _check_log(text: str) -> None:
+    assert "##[" not in text
+    assert [line for line in text.splitlines() if line.lstrip().startswith("::")] == []

@@ -18,7 +18,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost.commands.planning.export import TOOLS, task_text
+from gpucost.commands.planning.export import TOOLS, config_text, task_text
 from gpucost.views.output import Output, Table, print_table
 from planner.documents.task import TaskRequest
 from planner.models.document import to_text
@@ -58,11 +58,23 @@ RENDERERS = {
     "render_page": "html, walked by render_report",
     "render_task": "walked by task_text",
     "render_fleet": "for_file",
-    "render_config": "for_file",
+    "render_config": "for_file, walked by config_text",
     "render_bootstrap": "tests/bootstrap: names are plain letters, values quoted",
     "render_arming": "the same",
     "render_files": "the same",
+    "_render": "shell, as each `_script`: tests/gpucost/jobs/test_scripts.py",
+    "markdown_report": "walked by render_report, as the two comments",
+    "comment": "the same",
+    "change_comment": "walked by render_change",
+    "_as_markdown": "for_markdown, walked by print_table in test_strangers_documents",
+    "for_markdown": "a gate itself",
+    "_of_yaml": "reads it",
+    "_yaml": "walked by config_text",
+    "_comments": "the same",
 }
+# What a function is called that writes for a medium in which a text can act; who writes CSV is
+# listed in test_strangers_documents.
+_WRITES = re.compile(r"(^|_)(render|markdown|html|yaml|hcl|comments?|slack)(_|$)|_script$")
 
 
 def _modules(folder: str) -> Iterator[tuple[str, ast.Module]]:
@@ -71,21 +83,36 @@ def _modules(folder: str) -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_no_renderer_is_missing_from_the_list() -> None:
-    """Who makes an environment of jinja2, and each function that renders, is named above."""
+    """Who uses jinja2, and each function that is called after a medium, is named above."""
     environments, renderers = set(), set()
     for folder in ("templates", "gpucost", "planner", "providers", "pricing", "telemetry"):
         for name, tree in _modules(folder):
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-                    ("Environment", "templates_in")
+                    ("Environment", "templates_in", "Template")
                 ):
                     environments.add(name)
-                if isinstance(node, ast.FunctionDef) and node.name.startswith("render_"):
+                if isinstance(node, ast.FunctionDef) and _writes(node):
                     renderers.add(node.name)
     assert environments == {*GATES, "templates/__init__.py"}
-    assert renderers == set(RENDERERS)
+    scripts = {name for name in renderers if name.endswith("_script")}
+    assert {name for name, _ in _functions("templates/job_scripts.py")} >= scripts
+    assert renderers - scripts == set(RENDERERS)
     for name, gate in GATES.items():
         assert gate in (ROOT / name).read_text(encoding="utf-8")
+
+
+def _functions(name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+
+
+def _writes(function: ast.FunctionDef) -> bool:
+    """Whether its name says that it makes a text for a medium, and it returns or prints one."""
+    returned = ast.unparse(function.returns) if function.returns else ""
+    is_text = "str" in returned or returned == "_T" or function.name.startswith("print_")
+    return is_text and _WRITES.search(function.name) is not None
 
 
 @pytest.fixture(scope="module")
@@ -116,16 +143,16 @@ def _name(path: Path) -> str:
     return ".".join("*" if isinstance(part, int) else part for part in path)
 
 
-def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+def _leaves(value: Any, path: Path = (), kinds: type = str) -> Iterator[Path]:
     """Yield the path of every text; of the items of a list the first stands for all."""
-    if isinstance(value, str):
-        yield path
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
+            yield from _leaves(inner, (*path, key), kinds)
     elif isinstance(value, list):
         for n, inner in enumerate(value[:2]):
-            yield from _leaves(inner, (*path, n))
+            yield from _leaves(inner, (*path, n), kinds)
+    elif isinstance(value, kinds):
+        yield path
 
 
 @cache
@@ -164,14 +191,17 @@ def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
 def _evil(text: str, paths: list[Path]) -> Plan | None:
     document = msgspec.json.decode(text)
     for path in paths:
-        at = document
-        for part in path[:-1]:
-            at = at[part]
-        at[path[-1]] = EVIL
+        _put(document, path, EVIL)
     try:
         return read_plan(msgspec.json.encode(document), "plan.json")
     except GpucostError:
         return None
+
+
+def _put(document: Any, path: Path, text: str) -> None:
+    for part in path[:-1]:
+        document = document[part]
+    document[path[-1]] = text
 
 
 class _Tags(HTMLParser):
@@ -265,6 +295,26 @@ def test_no_field_comes_alive_in_a_file_of_a_tool(plans: dict[str, str], tool: s
             if choice.id == option.id and "machine" not in name:
                 assert _keys(tool, text) == good, name
     assert written > 10
+
+
+@pytest.mark.parametrize("framework", ["pytorch", "keras", "accelerate", "transformers"])
+def test_no_setting_of_a_stranger_is_code(plans: dict[str, str], framework: str) -> None:
+    """Settings, numbers too, with code in their place: constants, and names of torch, are left."""
+    attack = "torch.x if __import__('os').system('e') else 0"
+    document = json.loads(plans["visual-search"])
+    places = [path for path in _leaves(document, kinds=object) if "settings" in path]
+    for path in places:
+        _put(document, path, attack)
+    assert len(places) > 5
+    plan = read_plan(json.dumps(document).encode(), "plan.json")
+    names = (f"{plan.jobs[0].name}/{plan.jobs[0].options[0].id}",)
+    _, written = config_text(framework, plan, names, ("mixed-precision",))
+    if framework in ("pytorch", "keras"):
+        calls = [node for node in ast.walk(ast.parse(written)) if isinstance(node, ast.Call)]
+        assert calls == []
+    else:
+        yaml.safe_load(written)
+    assert "system" in written
 
 
 def _keys(tool: str, text: str) -> set[str]:

@@ -34,7 +34,7 @@ CSV_WRITERS = {
     "pricing/refresh/store.py": "HEADER",  # the cache, which only gpucost reads
 }
 # Documents whose own fields say how they are read; a profile's texts reach people in a plan.
-_CODES = {"purchase": "on_demand", "period": "month"}
+_CODES = {"purchase": "on_demand", "period": "month", "by_hand_at": "https://e.example"}
 WITHOUT_CLASS = {"profile", "capture", "agent-provision"}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from html import escape
 from urllib.parse import urlsplit
 
 import click
@@ -44,7 +45,7 @@ from providers.interface import MACHINE, NotQueried
 from providers.provider import ANSWER_S, Request, in_each
 from providers.redaction import learn, redact
 from providers.registry import scanned, scanner
-from templates.strangers import printable
+from templates.strangers import for_markdown, printable
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WEBHOOK_S = 10.0
@@ -212,13 +213,8 @@ _NAMES = {MACHINE: "GPU machine", "disk": "disk", "address": "address"}
 
 def _amounts(items: Collection[ScannedItem]) -> str:
     """Return how many of each kind: "40 GPU machines, 3 disks"."""
-    sums = {kind: sum(item.kind == kind for item in items) for kind in _NAMES}
-    plural = {"address": "addresses"}
-    return ", ".join(
-        f"{n} {plural[kind]}" if n > 1 and kind in plural else counted(n, _NAMES[kind])
-        for kind, n in sums.items()
-        if n
-    )
+    sums = {name: sum(item.kind == kind for item in items) for kind, name in _NAMES.items()}
+    return ", ".join(counted(n, name) for name, n in sums.items() if n)
 
 
 def _dollars(items: Collection[ScannedItem], *, at_least: bool = False) -> str:
@@ -316,9 +312,7 @@ def _post(url: str, host: str, lines: Iterable[str], output: Output) -> None:
     """Send lines; a failure is said, and changes nothing else."""
     import urllib3  # noqa: PLC0415 - only where something is sent
 
-    text = redact("\n".join(map(printable, lines)))
-    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # Slack's own three
-        text = text.replace(sign, entity)
+    text = "\n".join(for_markdown([escape(redact(line), quote=False) for line in lines]))
     try:
         pool = urllib3.PoolManager(timeout=_WEBHOOK_S, retries=False)
         status = pool.request("POST", url, json={"text": text}, redirect=False).status

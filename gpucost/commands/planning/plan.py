@@ -52,7 +52,7 @@ from planner.plan.plan import Plan
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
-from pricing.listing import listed
+from pricing.listing import as_typed, listed
 from pricing.message import Message
 from pricing.money import show
 from providers.registry import CLOUDS
@@ -256,19 +256,18 @@ def _naming_files(plan: Plan, saved_as: str | None, sources: tuple[str, ...]) ->
 
     What is saved names none: it is the same wherever it is written, and may be moved.
     """
-    before = shlex.quote(sources[0]) if len(sources) == 1 and Path(sources[0]).is_file() else ""
-    names = {
-        "plan.json": shlex.quote(saved_as) if saved_as not in {None, "-"} else "plan.json",
-        "verify profile.json": f"verify {before or ('BEFORE' if sources else 'profile.json')}",
-    }
+    is_file = len(sources) == 1 and Path(sources[0]).is_file()
+    before = sources[0] if is_file else "BEFORE" if sources else "profile.json"
+    plan_file = {"plan.json": saved_as} if saved_as and saved_as != "-" else {}
+    files = {**plan_file, "profile.json": before}
 
     def named(step: _Step | None) -> _Step | None:
         if step is None or step.command is None:
             return step
-        command = step.command
-        for name, actual in names.items():
-            command = command.replace(f" {name} ", f" {actual} ")
-        return structs.replace(step, command=command)
+        argv = shlex.split(step.command)  # a job's name may hold what a file is called
+        names = files if "verify" in argv else plan_file
+        typed = [word if word == "&&" else as_typed(names.get(word, word)) for word in argv]
+        return structs.replace(step, command=" ".join(typed))
 
     return structs.replace(
         plan,

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.world import Denied, World
+from tests.templates.test_strangers import alive_in_markdown
 
 READS = ("Describe", "Get", "List")
 VOLUME = "506f78a4-e098-11e5-ad9f-000f53306ae1"
@@ -312,6 +314,19 @@ def test_a_webhook_gets_the_summary(ocean: DigitalOcean, call: Call) -> None:
     assert "&lt;!channel&gt; &amp; co" in text
     assert TOKEN not in text + ran.out + ran.err
     assert "5ecre75ecre7" not in ran.out + ran.err
+
+
+def test_a_name_in_a_chat_is_only_a_name(ocean: DigitalOcean, call: Call) -> None:
+    """Other chats that take Slack's form read Markdown: no mention, image, link or line of its."""
+    run_droplets(
+        ocean, 1, IDLE, name="@channel ![i](https://e.example/i) [l](/x)\n@all a@b.example"
+    )
+    hook = Hook()
+    with serving(hook) as address:
+        call("scan", "--webhook", f"{address}/services/T0", "-q")
+    (line,) = (line for line in hook.messages[0]["text"].splitlines() if "e.example" in line)
+    assert list(alive_in_markdown(line)) == []
+    assert not re.search(r"@(channel|all|b)|https?://", line)
 
 
 @pytest.mark.parametrize("status", [HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.FOUND, None])
