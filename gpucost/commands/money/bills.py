@@ -225,6 +225,7 @@ def _say_review(document: Review, output: Output) -> None:
         (_("Monday to Friday, 8 to 20 h"), week.workday_usd),
         (_("nights"), week.night_usd),
         (_("weekends"), week.weekend_usd),
+        (_("hours that the bill does not tell"), week.unknown_usd),
     )
     if parts_text := join(f"{name} USD {show(usd)}" for name, usd in parts if usd):
         output.say(_("when ({zone}): {parts}.", zone=document.zone, parts=parts_text))

@@ -94,8 +94,7 @@ def _gpus(side: ComparedMachines) -> str:
 
 
 def _hours(side: ComparedMachines) -> tuple[Decimal, ...]:
-    hours = side.hours
-    return tuple(Decimal(repr(value)) for value in (hours.low, hours.mid, hours.high))
+    return tuple(Decimal(repr(value)) for value in structs.astuple(side.hours))
 
 
 def _range(low: Decimal, mid: Decimal, high: Decimal, *, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -103,6 +104,16 @@ def test_nights_are_in_the_readers_zone(call: Call) -> None:
         assert sum(Decimal(usd) for usd in parts.values()) == Decimal("3219.30")
         assert parts["unknown_usd"] == "0"
     assert here != there
+
+
+@pytest.mark.parametrize("name", ["aws_cur_2.csv", "aws_cur_legacy.csv", "focus_1_2.csv"])
+def test_when_the_dollars_fell_sums_to_the_dollars_of_gpus(name: str, call: Call) -> None:
+    """What no hour is known of is named beside days, nights and weekends."""
+    text = " ".join(call("bill", name).err.split())
+    (line,) = re.findall(r"when \(UTC\): (.*?)\.(?: |$)", text)
+    parts = [Decimal(usd.replace(",", "")) for usd in re.findall(r"USD ([\d,.]+\d)", line)]
+    gpu_usd = Decimal(call("bill", name, "-f", "json").json["totals"]["gpu_usd"])
+    assert sum(parts) == pytest.approx(gpu_usd, abs=Decimal("0.02"))
 
 
 def test_a_bill_without_gpus_says_so(call: Call, write: Write) -> None:
