@@ -79,6 +79,8 @@ def test_an_interrupt_is_exit_130(empty_folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=_environment(),
+        # What a shell starts in its background ignores the signal, and so would all below it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one call
     )
     with pipe.open("wb"):  # opens when the command does
         process.send_signal(signal.SIGINT)

@@ -42,7 +42,7 @@ OFFERS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.permutations(JOBS), st.permutations(OFFERS))
 def test_the_order_of_inputs_does_not_change_the_plan(
     jobs: list[Profile], offers: list[Offer]

@@ -142,7 +142,7 @@ def unfair(source: Source) -> Iterator[str]:
         yield "what is owed anyway is saved"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_nothing_forbidden_is_promised(data: st.DataObject) -> None:
     """Within the measurement, and on machines that carry the job: hypothesis looks for a breach."""

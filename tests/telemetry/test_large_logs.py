@@ -183,7 +183,7 @@ LINE = st.one_of(
 
 
 @settings(
-    max_examples=15,
+    max_examples=settings().max_examples // 4,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -217,7 +217,7 @@ ODD_TIMES = (
 
 
 @settings(
-    max_examples=20,
+    max_examples=settings().max_examples // 3,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -132,7 +132,7 @@ LOGS = st.lists(
 
 
 @given(LOGS)
-@settings(max_examples=300)
+@settings(max_examples=4 * settings().max_examples)
 def test_machines_are_told_as_by_comparing_each_log_with_each(logs: list[Drawn]) -> None:
     """Columns, times and rows say of each log which machines' logs contradict it."""
     places: list[int] = []

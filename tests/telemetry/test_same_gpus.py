@@ -95,7 +95,11 @@ def test_rotated_logs_of_a_host_are_one_job(uuid: str | None, tmp_path: Path) ->
     assert _bill(tmp_path / "rotated") == whole > 0
 
 
-@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(
+    max_examples=settings().max_examples // 3,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
 @given(
     cuts=st.lists(st.integers(1, 59), max_size=4, unique=True),
     by_metric=st.booleans(),

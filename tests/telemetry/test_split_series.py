@@ -46,7 +46,7 @@ def _billed(profile: Profile) -> tuple[object, ...]:
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings().max_examples // 4, deadline=None)
 @given(
     gpus=st.integers(1, 3),
     cuts=st.sets(st.integers(30, SECONDS - 30), max_size=3),

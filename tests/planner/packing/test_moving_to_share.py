@@ -112,7 +112,7 @@ def test_moving_takes_work_and_says_how_much(rate: int) -> None:
     assert (at_home.effort_hours, away.effort_hours) == (16.0, 48.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(
     shares=st.lists(st.tuples(st.floats(0.02, 0.9), st.floats(1.0, 70.0)), min_size=2, max_size=7),
     price=st.decimals("0.50", "3.50", places=2),
