@@ -77,6 +77,10 @@ def test_the_action_comments_once_and_holds_the_limit(
     """Plan, comment and gate run; a comment that is there is updated, else one is added; exit 7."""
     write("profile.json", training())
     (empty_folder / "gh-answer.txt").write_text(f"{known}\n" if known else "")
+    canary = empty_folder / "canary"
+    canary.write_text("as it was")
+    for name in ("plan.json", "plan.txt", "gpucost-comment.md"):  # as a pull request may bring them
+        (empty_folder / name).symlink_to(canary)
     asked = {
         "PROFILE": "profile.json",
         "PLAN_OPTIONS": f"--as-of {AS_OF}",
@@ -87,6 +91,7 @@ def test_the_action_comments_once_and_holds_the_limit(
     ran = [_bash(step["run"], {**tools, **asked}) for step in _steps()[1:]]
     assert [one.returncode for one in ran] == [0, 0, 0, 7], [one.stderr for one in ran]
     assert "is above --fail-over $1.00" in ran[-1].stderr
+    assert canary.read_text() == "as it was"
     written = (empty_folder / "gpucost-comment.md").read_text()
     assert written == Path(tools["GITHUB_STEP_SUMMARY"]).read_text()
     _, call = (empty_folder / "gh-calls.txt").read_text().splitlines()
