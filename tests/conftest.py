@@ -111,6 +111,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "bootstrap/test_idle.py::test_no_reading_is_not_idle": ("no script", "silent"),
     "bootstrap/test_thirty_plans.py::test_every_script_is_clean": ("a fifth",),
     "chaos/test_chaos.py::test_nothing_is_left_and_nothing_untrue_is_said": ("lambda",),
+    "diagnosis/test_verdicts.py::test_readings_a_little_off_change_no_verdict_of_useful_work": (
+        "1.05",
+    ),
     "gpucost/jobs/test_hostile_results.py::test_a_profile_of_a_machine_is_read_before_it_counts": (
         "echo '[[[[[['-after.json:",
     ),
@@ -231,6 +234,16 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "outside/test_accuracy_page.py::test_the_page_is_what_the_evaluation_gives": (),
     # The factor that ships is better than its neighbours, in the same file.
     "outside/test_mixture_runs.py::test_models_that_were_left_out_are_told_four_times_better": (),
+    # What interactive runs reach, of the same offline ones, in the same file.
+    "outside/test_serving_runs.py::test_mlperf_server_from_offline": (),
+    "planner/choice/test_weighing.py::test_few_weighed_tell_what_all_would": (
+        "as it comes",
+        "too dear today",
+    ),
+    "planner/choice/test_weighing.py::test_nothing_spends_less_than_at_least": (
+        "as it comes",
+        "too dear today",
+    ),
     # Smaller pools are packed by the same orders, in the same file.
     "planner/packing/test_at_once.py::"
     "test_of_a_large_pool_the_best_orders_are_found_on_some_of_it": (),
@@ -245,6 +258,10 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "hard/gh200-service.json",
         "hard/eu-transcripts.json",
     ),
+    # Hours that are forecast from the first half of the traces, in the same file.
+    "planner/prediction/test_interruption.py::"
+    "test_billed_hours_match_replay_with_the_traces_own_rate": (),
+    "planner/proof/test_speed.py::test_the_interval_of_a_mean_covers_it": ("0.5",),
     # The other tests of the probe take it from its folder; CI installs the wheel of the whole.
     "probe/test_distribution.py::test_a_program_measures_itself_without_gpucost": (),
     "probe/test_undisturbed.py::test_a_program_ends_as_it_would_without_us": (
@@ -259,6 +276,11 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "no-hooks-well",
         "no-hooks-exit text",
         "no-hooks-aborted",
+    ),
+    "telemetry/test_hours.py::test_a_service_that_answers_at_night_is_not_left_on": (
+        "0-1",
+        "10-4",
+        "20-6",
     ),
     "telemetry/test_large_logs.py::test_blocks_change_nothing": (
         "plain",
