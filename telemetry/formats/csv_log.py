@@ -112,6 +112,7 @@ def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:
         stepped_back=any(times.stepped_back for times in dated),
         order=next((times.order for times in dated if times.order), ""),
         to_the_minute=all(times.to_the_minute for times in dated),
+        above_rows=not any(table.of_time for table in tables),
     )
 
 

@@ -44,7 +44,6 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
         rows = list(_gpustat_lines(builder.text))
     else:
         rows = [r for query in objects(builder, "cut query") for r in _gpustat_query(query)]
-    builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
@@ -102,7 +101,6 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
         for index, gpu in enumerate(snapshot if isinstance(snapshot, list) else [snapshot])
         if isinstance(gpu, dict)
     ]
-    builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
@@ -117,7 +115,6 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
     is_json = builder.text.lstrip()[:1] in ("{", "[")
     collections = (objects if is_json else csv_rows)(builder, "cut line")
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
-    builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
@@ -172,7 +169,6 @@ def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
         if len(cells) != len(header):
             builder.leave_out("cut line" if len(cells) < len(header) else "not a row")
             continue
-        builder.rows_read += 1
         is_device = row[1] == "GPU"
         yield DeviceRow(
             device=f"{row[1]} {row[2]}",
@@ -208,7 +204,6 @@ def read_tegrastats(builder: RecordingBuilder, hints: Hints) -> Recording:
         if "ram" not in cells:
             builder.leave_out("not a row", int(bool(line.strip())))
             continue
-        builder.rows_read += 1
         time = _TEGRA_TIME.search(line)
         rows.append(DeviceRow(cells=cells, index=0, time=time[0] if time else None))
     builder.notes.append("CPU and GPU share the memory: what is used is of both.")
@@ -231,7 +226,6 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     else:
         items = csv_rows(builder, "cut line", "gpu")
     rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
-    builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
@@ -296,7 +290,6 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     is_json = builder.text.lstrip()[:1] in ("{", "[")
     answers = objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
     rows = [row for answer in answers for row in _cards(answer)]
-    builder.rows_read += len(rows)
     return device_recording(builder, rows, hints)
 
 
@@ -359,9 +352,7 @@ def read_tables(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no row is complete.
     """
-    rows = _table_rows(builder)
-    builder.rows_read += len(rows)
-    return device_recording(builder, rows, hints)
+    return device_recording(builder, _table_rows(builder), hints)
 
 
 def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:

@@ -152,6 +152,7 @@ def _recording(builder: RecordingBuilder, summaries: list[_Summary], hints: Hint
         builder,
         [row for summary in complete for row in _halves(summary, several=several)],
         hints,
+        counted=True,
         active=True,
         timed=True,
         absolute=any(summary.start for summary in complete),
@@ -198,7 +199,7 @@ def read_zeus(builder: RecordingBuilder, hints: Hints) -> Recording:
             builder.dropped[_INCOMPLETE] += 1
         rows += devices
     builder.notes.append("power is the mean of each window, from the energy that Zeus counted.")
-    return device_recording(builder, rows, hints, timed=True, active=True)
+    return device_recording(builder, rows, hints, counted=True, timed=True, active=True)
 
 
 def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
@@ -247,6 +248,7 @@ def read_codecarbon(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         rows,
         hints,
+        counted=True,
         empty=Message("read.codecarbon", reasons=reasons or Message("read.no-rows")),
         active=True,
         local_time=hints.tz is None,

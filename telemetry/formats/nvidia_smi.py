@@ -69,7 +69,6 @@ def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | N
             if element is None:
                 builder.leave_out("damaged device")
                 continue
-            builder.rows_read += 1
             yield element, index, time
 
 
@@ -104,9 +103,7 @@ def read_query(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is in it.
     """
-    rows = list(_sections(builder))
-    builder.rows_read += len(rows)
-    return _recording(builder, rows, hints, "mig_mode/current")
+    return _recording(builder, list(_sections(builder)), hints, "mig_mode/current")
 
 
 def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:
@@ -180,7 +177,6 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
     if log is not None and any(table.rows for table in log.tables.values()):
         return csv_log.read_rows(RecordingBuilder(builder.payload, "nvidia-smi-csv"), log, hints)
     rows = list(_table_rows(text, builder))
-    builder.rows_read += len(rows)
     _refuse_several_machines(builder.name, rows)
     return device_recording(builder, rows, hints, mig="MIG devices:" in text)
 
@@ -240,7 +236,7 @@ def read_dmon(builder: RecordingBuilder, hints: Hints) -> Recording:
         for cells in listed
         if (index := whole_of(cells["gpu"])) is not None
     ]
-    return device_recording(builder, rows, hints)
+    return device_recording(builder, rows, hints, counted=True)
 
 
 def read_pmon(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -253,7 +249,7 @@ def read_pmon(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows = [row for time, tick in _ticks(builder) for row in _sums_of_tick(time, tick)]
     builder.notes.append("a GPU's readings are the sums over its processes.")
-    return device_recording(builder, rows, hints)
+    return device_recording(builder, rows, hints, counted=True)
 
 
 def _listed_rows(builder: RecordingBuilder, needed: set[str], *, exact: bool) -> Iterator[_Cells]:
@@ -343,6 +339,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         list((_accounts if accounts else _sums)(processes, builder)),
         hints,
+        counted=True,
         empty=Message("read.no-process-reading", n=len(processes)),
         **({"timed": True, "active": True} if accounts else {}),
     )

@@ -228,6 +228,7 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         [row for cells in rows for row in _chart_rows(cells, columns, several=several)],
         hints,
+        counted=True,
     )
     return replace(recording, host=host)
 

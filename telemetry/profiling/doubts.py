@@ -227,18 +227,19 @@ def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
     places, instants = np.flatnonzero(same & steps.any(axis=1)), np.unique(times)
     if not len(places):
         return None
+    odd = len(np.unique(times[places]))
     first, slot = int(places[0]), int(np.flatnonzero(steps[places[0]])[0])
     doubt = Message(
         "doubt.two-readings",
         gpu=_who(gpu),
-        n=len(places),
+        n=odd,
         instants=len(instants),
         slot=slots[slot],
         first=float(values[first - 1, slot]),
         second=float(values[first, slot]),
     )
     slow = len(instants) > 1 and np.median(np.diff(instants)) >= _SLOWLY_S
-    if slow and len(places) > len(instants) / 2:
+    if slow and odd > len(instants) / 2:
         raise InputError(Message("doubt.two-gpus", doubt=doubt))
     return Message("doubt.both-count", doubt=doubt)
 

@@ -50,7 +50,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     names = device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
     filled = [frame for frame in frames if len(frame)] or frames
-    samples = _in_order(pd.concat(filled, ignore_index=True) if len(filled) > 1 else filled[0])
+    samples = _in_order(_once(filled) if len(filled) > 1 else filled[0])
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
@@ -126,8 +126,17 @@ def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
     return frame
 
 
+def _once(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all files, once what several hold; equal rows of one are readings each."""
+    columns = sorted({str(name) for frame in frames for name in frame.columns})
+    samples = pd.concat(frames, keys=range(len(frames)), names=["file", None]).reset_index("file")
+    nth = samples.groupby(["file", *columns], dropna=False, observed=True).cumcount()
+    again = samples[columns].assign(nth=nth).duplicated()
+    return samples.loc[~again.to_numpy(), columns].reset_index(drop=True)
+
+
 def _in_order(samples: pd.DataFrame) -> pd.DataFrame:
-    """Sort by device, time and content, repeated rows once: the order of files is forgotten."""
+    """Sort by device, time and content: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
     ordered = samples[[GPU, TIME, JOB, *slots]]
     named = samples[GPU].astype("category").cat.remove_unused_categories()
@@ -137,8 +146,7 @@ def _in_order(samples: pd.DataFrame) -> pd.DataFrame:
     same = (np.diff(ordered[GPU].cat.codes) == 0) & (np.diff(ordered[TIME]) == 0)
     if not same.any():
         return ordered
-    ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
-    return ordered.drop_duplicates(ignore_index=True)
+    return ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
 
 
 def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFrame:

@@ -50,6 +50,7 @@ class SourceClock:
         stepped_back: whether the clock was set back by half an hour or more (summer time ends).
         order: of day and month, where nothing tells it and it was assumed.
         to_the_minute: whether the texts have no seconds, as spreadsheets show and save them.
+        above_rows: whether they are of date lines above the rows.
     """
 
     t_s: NDArray[np.float64]
@@ -58,6 +59,7 @@ class SourceClock:
     stepped_back: bool = False
     order: str = ""
     to_the_minute: bool = False
+    above_rows: bool = False
 
 
 @dataclass(slots=True)

@@ -84,6 +84,11 @@ class CsvTable:
         columns = meanings(header, hints)
         return cls(header=header, columns=columns, of_health=kinds, times=TimeTexts(hints.zone))
 
+    @property
+    def of_time(self) -> list[int]:
+        """The places of the columns that say when a row was read."""
+        return [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
+
     def add(self, lines: bytes, count: int = 1) -> None:
         """Add rows whose cells are taken in later."""
         self.pending.append(lines)
@@ -109,8 +114,7 @@ class CsvTable:
         if time is not None:
             self.times.day_first = delimiter == ";"
             self.times.take(time)
-        timed = [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
-        self.parts.append(texts.drop(columns=timed))
+        self.parts.append(texts.drop(columns=self.of_time))
 
     def by_row(self, field_: int) -> NDArray[np.object_]:
         """Return for each row a field of the mark above it."""

@@ -25,6 +25,7 @@ _THROTTLE = "throttle.fraction"
 _IDENTITY = ("index", "uuid", "model", "host", "partition")
 _MANY_ROWS = 500_000  # from here on columns are kept as categories
 DEFAULT_INTERVAL_S = 1.0
+_ONE_ROW = 1.5  # of each device for a date above them; a lost date line makes few of them two
 _CLOCK_SET_S = 946_684_800.0  # 2000-01-01: no GPU was logged before
 
 
@@ -70,16 +71,18 @@ def device_recording(
     hints: Hints,
     *,
     empty: str | None = None,
+    counted: bool = False,
     **more: Any,  # noqa: ANN401 - the other fields of a Recording
 ) -> Recording:
     """Return the recording of rows; those without a time of their own lie an interval apart.
 
     Args:
-        builder: where figures and missing values are counted; the rows are counted by the caller.
+        builder: where rows, figures and missing values are counted.
             Its format has a table of names in columns.toml, to which `hints.map` adds.
         rows: in the order of the source.
         hints: `map`, `interval_s` and `tz` are used.
         empty: what is said where there is no row; None: what the table of formats says.
+        counted: whether the caller has counted what the rows were made of.
         **more: fields of `Recording`.
 
     Raises:
@@ -87,6 +90,8 @@ def device_recording(
     """
     if not rows:
         raise InputError(f"{builder.name}: {empty or builder.empty}")
+    if not counted:
+        builder.rows_read += len(rows)
     mapped = {column: holds for column, _ in hints.map if (holds := meaning(column, hints))}
     table = {**names_of(builder.form), **mapped}
     names = sorted({name for row in rows for name in row.cells if name in table})
@@ -184,6 +189,9 @@ def table_recording(
     """
     if times is not None and not np.isfinite(times.t_s).any():
         times = None
+    if times is not None and (rows := _rows_of_a_date(times, keys)) > _ONE_ROW:
+        builder.notes.append(Message("read.date-above-rows", rows=rows))
+        times = None
     gpus = _identities(sheet, keys)
     columns = [c for c in sheet.columns if c not in {*_IDENTITY, "bus", "mig", "job", _MEMORY}]
     samples = sheet[columns].assign(**{GPU: keys})
@@ -209,6 +217,14 @@ def table_recording(
                 f"dates that can be read in two ways (05/11/2026) are taken as {times.order}."
             )
     return builder.recording(samples, gpus, **{**timing(times), **more})
+
+
+def _rows_of_a_date(times: SourceClock, keys: pd.Series) -> float:
+    """Return how many rows of a device a date above them stands for; 1 for times of the rows."""
+    dated = pd.DataFrame({GPU: clock.distinct(keys)[0], TIME: times.t_s}).dropna()
+    if not times.above_rows and np.ptp(dated[TIME]) > 0:
+        return 1.0
+    return len(dated) / len(dated.drop_duplicates())
 
 
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:

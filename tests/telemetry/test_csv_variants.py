@@ -398,3 +398,29 @@ def test_hosts_that_pdsh_puts_before_lines_are_told_apart(*, timed: bool, tmp_pa
     assert (profile.gpu_count, profile.hardware.nodes) == (4, 2)
     means = sorted(gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus)
     assert means == pytest.approx([0.0, 0.0, 0.9, 0.9])
+
+
+@pytest.mark.parametrize("dates", [1, 3])
+def test_rows_under_one_date_are_readings_one_after_the_other(dates: int, tmp_path: Path) -> None:
+    """The date says when a script began: equal rows below it count, and how far apart is a guess.
+
+    Eight rows at 0 % between two at 100 % under each date are 20 % busy.
+    """
+    header = "index, utilization.gpu [%], memory.used [MiB]\n"
+    busy = "0, 100 %, 20000 MiB\n"
+    rows = busy + "0, 0 %, 10 MiB\n" * 8 + busy
+    blocks = (f"Wed Jul  1 12:0{n}:00 UTC 2026\n{header}{rows}" for n in range(dates))
+    profile = imported(tmp_path, "".join(blocks))
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.2)
+    assert profile.window is not None
+    assert (profile.window.start, profile.window.duration_s) == (None, 10.0 * dates)
+    assert noted(profile, "one date stands above about 10 rows")
+    assert noted(profile, "rows are taken to lie apart by 1 s, which is a guess")
+
+
+def test_equal_rows_of_one_second_are_readings(tmp_path: Path) -> None:
+    """A logger that writes whole seconds and reads four times in each says 25 % four times."""
+    seconds = [f"2026-07-01 12:00:{s:02d},0,{busy}\n" for s in range(30) for busy in (100, 0, 0, 0)]
+    profile = imported(tmp_path, "timestamp,index,utilization.gpu\n" + "".join(seconds))
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.25)
+    assert noted(profile, "30 of 30 instants have two different readings")
