@@ -144,7 +144,8 @@ class _Commands(click.Group):
         if args[0] not in COMMANDS and near and not ctx.resilient_parsing:
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
         name, command, arguments = super().resolve_command(ctx, args)
-        quiet = ctx.resilient_parsing or _only_help(arguments)  # completion, help
+        # Completion, and help, which is shown even where a settings file is broken.
+        quiet = ctx.resilient_parsing or not {"-h", "--help", "--help-all"}.isdisjoint(arguments)
         if name is not None and command is not None and not quiet:
             from gpucost.arguments.settings import load_settings  # noqa: PLC0415 - not for --version
 
@@ -197,11 +198,6 @@ def load_command(name: str) -> click.Command:
         import_module(f"gpucost.commands.{module}"), attribute or "command"
     )
     return command
-
-
-def _only_help(arguments: list[str]) -> bool:
-    """Return whether help is asked for, which is shown even where a settings file is broken."""
-    return any(argument in ("-h", "--help", "--help-all") for argument in arguments)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -136,7 +136,7 @@ def validator(schema: Schema) -> Any:  # noqa: ANN401 - a validator of jsonschem
     kinds = Draft202012Validator.TYPE_CHECKER.redefine_many(
         {
             "number": lambda _, part: is_number(part),
-            "integer": lambda _, part: _is_whole(part),
+            "integer": lambda _, part: is_number(part) and isinstance(part, int),
             "string": lambda _, part: isinstance(part, str | datetime),
         }
     )
@@ -149,10 +149,6 @@ def is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= sys.float_info.max  # nor NaN, nor a whole number beyond all floats
-
-
-def _is_whole(value: object) -> bool:
-    return is_number(value) and isinstance(value, int)
 
 
 def leaves(error: "ValidationError") -> Iterator["ValidationError"]:

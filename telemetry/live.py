@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,28 +20,11 @@ from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import JobLabels
+from telemetry.stored_answers import RangeAnswer, StoredAnswers
 
 _POINTS, _END = b'"values":[[', b"]]"
 _PLAIN = bytes.maketrans(b'[]"', b"   ")
 _KEPT_AS = ("<i2", "<i4", "<f4", "<f8")  # the first that holds every value exactly
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeAnswer:
-    """The series of one metric over one stretch of time.
-
-    Attributes:
-        labels: of each series, as the server writes them.
-        runs: a row for points that follow each other without a gap: which series, how many steps
-            after the begin its first point lies, how many points it has; by series and time.
-        values: the points' values, in the order of the runs.
-        warnings: what the server said beside its data.
-    """
-
-    labels: tuple[Mapping[str, str], ...]
-    runs: NDArray[np.int32]
-    values: NDArray[Any]
-    warnings: tuple[str, ...] = ()
 
 
 class AnswerError(Exception):
@@ -143,22 +126,6 @@ _SHOWN = 20
 _LINES = 10  # that say how far the making of profiles is
 
 
-class StoredSeries(Protocol):
-    """What a server answered, by series.
-
-    Attributes:
-        keys: name and labels of each series, labels by name in lower case.
-        notes: what a reader of the profiles should know.
-    """
-
-    keys: list[tuple[str, dict[str, str]]]
-    notes: list[str]
-
-    def read(self, series: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return times in seconds since 1970, and values, by time."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _ServerSeries:
     """What the labels of all series say.
@@ -178,13 +145,13 @@ class _ServerSeries:
     labels: Mapping[str, JobLabels]
 
 
-def pods_of(answers: StoredSeries) -> set[str]:
+def pods_of(answers: StoredAnswers) -> set[str]:
     """Return the pods that the series name."""
     named = (m.job for m in _unread(answers) if "exported_pod" in m.labels or "pod" in m.labels)
     return {name for name in named if name is not None}
 
 
-def _unread(answers: StoredSeries) -> list[SampledSeries]:
+def _unread(answers: StoredAnswers) -> list[SampledSeries]:
     """Return the series without their points."""
     empty = np.empty(0)
     return [
@@ -194,7 +161,7 @@ def _unread(answers: StoredSeries) -> list[SampledSeries]:
 
 
 def profiles_live(
-    server: tuple[str, StoredSeries, Iterable[Mapping[str, str]]],
+    server: tuple[str, StoredAnswers, Iterable[Mapping[str, str]]],
     hints: Hints,
     say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
@@ -221,15 +188,13 @@ def profiles_live(
     profiles: list[Profile] = []
     for done, (name, members) in enumerate(sorted(groups.items()), start=1):
         profiles += _of_job(host, answers, server_series, (name, members), hints)
-        if len(groups) > _LINES and done * _LINES // len(groups) > (done - 1) * _LINES // len(
-            groups
-        ):
+        if len(groups) > _LINES and done % -(-len(groups) // _LINES) == 0:
             say(f"{done:,} of {len(groups):,} profiles made")
     return tuple(profiles)
 
 
 def _series_of_server(
-    answers: StoredSeries, about_pods: Iterable[Mapping[str, str]], hints: Hints
+    answers: StoredAnswers, about_pods: Iterable[Mapping[str, str]], hints: Hints
 ) -> _ServerSeries:
     light = _unread(answers)
     order = sorted(
@@ -250,7 +215,7 @@ def _series_of_server(
 
 def _of_job(
     host: str,
-    answers: StoredSeries,
+    answers: StoredAnswers,
     of_server: _ServerSeries,
     job: tuple[str, Sequence[int]],
     hints: Hints,

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from gpucost.live.stored_answers import StoredAnswers
     from planner.profile.model import Profile
-    from telemetry.live import RangeAnswer
     from telemetry.readers.hints import Hints
+    from telemetry.stored_answers import RangeAnswer, StoredAnswers
 
     _Fields = Sequence[tuple[str, str]]
     _Ask = Callable[[str, _Fields], bytes]
@@ -40,7 +39,7 @@ SCHEMES = ("prometheus+http", "prometheus+https")
 USER, PASSWORD, TOKEN = (f"GPUCOST_PROMETHEUS_{name}" for name in ("USER", "PASSWORD", "TOKEN"))
 _POINTS = 480  # of a series in one answer: 8 hours at a point a minute; servers allow 11,000
 _TRIES, _WAIT_S, _TIMEOUT_S = 5, 0.5, 120.0
-_WAITS_S = (0.5, 2.0, 5.0)  # before an answer that is cut off or partial is asked for again
+_WAITS_S = (0.0, 0.5, 2.0, 5.0)  # before an answer is asked for, and again until it is whole
 _AT_ONCE, _PODS = 2, 50
 _SPECIAL = re.compile(r"[.+*?()|\[\]{}^$\\]")
 _GOOD = b'{"status":"success",'
@@ -194,18 +193,18 @@ def _part(query: _LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
     # last for up to five minutes, and each server for a time of its own.
     latest = f"last_over_time({selector}[{query.step_s * 1000 - 1}ms])"
     fields = [("query", latest), ("start", str(begin)), ("end", str(end))]
-    for wait_s in (*_WAITS_S, None):
+    reason = ""
+    for wait_s in _WAITS_S:
+        time.sleep(wait_s)
         try:
             body = ask("query_range", [*fields, ("step", str(query.step_s))])
             return answer_of(body, begin, query.step_s)
         except AnswerError as error:
-            if wait_s is None:
-                raise ProviderError(
-                    f"{query.name}: {name}: {error}, {len(_WAITS_S) + 1} times in a row. What has "
-                    "come so far is kept, and the same command goes on from there."
-                ) from None
-            time.sleep(wait_s)
-    raise AssertionError  # the last wait is None
+            reason = str(error)
+    raise ProviderError(
+        f"{query.name}: {name}: {reason}, {len(_WAITS_S)} times in a row. What has come so far is "
+        "kept, and the same command goes on from there."
+    )
 
 
 def pod_labels(query: _LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
@@ -407,8 +406,8 @@ def read_live(
         InputError: the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
-    from gpucost.live.stored_answers import StoredAnswers  # noqa: PLC0415 - numpy
     from telemetry.live import pods_of, profiles_live  # noqa: PLC0415 - pandas
+    from telemetry.stored_answers import StoredAnswers  # noqa: PLC0415 - numpy
 
     step_s = options.step_s or (STEP_S if options.recorded else _STEP_S)
     if options.step_s == 0 or options.since_s < step_s:

@@ -100,7 +100,9 @@ def in_turns(
         named = (
             f"{', '.join(unswitched)} {_IN_TURNS}" if unswitched else "the recipe has no actions"
         )
-        raise InputError(f"--ab: nothing to try in turns: {named}. What can: {_listed()}.")
+        raise InputError(
+            f"--ab: nothing to try in turns: {named}. What can: {', '.join(SWITCHED)}."
+        )
     changes = [Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in unswitched]
     changes += [
         Change(action="environment", outcome=LEFT, what=f"{name}={value} {_IN_TURNS}")
@@ -109,10 +111,6 @@ def in_turns(
     return Application(
         command=tuple(command), in_process=switched, experiment=experiment, changes=tuple(changes)
     )
-
-
-def _listed() -> str:
-    return ", ".join(SWITCHED)
 
 
 def _why_not(

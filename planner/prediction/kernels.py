@@ -361,7 +361,8 @@ def _roofline(
 ) -> Estimate:
     source, (weight, damping, basis) = kernels.source, counters
     arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
-    ratio = arithmetic**weight * _bandwidth_ratio(source, target) ** (1.0 - weight)
+    bandwidth = (target.memory_bandwidth_gb_s or 1.0) / (source.memory_bandwidth_gb_s or 1.0)
+    ratio = arithmetic**weight * bandwidth ** (1.0 - weight)
     return _weak_if_new(within(ratio**damping, _COUNTER_FACTOR, basis), source, target)
 
 
@@ -469,7 +470,3 @@ def _damped(speed: Estimate, memory_fraction: float) -> Estimate:
     mid, factor = speed.mid ** float(row["exponent"]), float(row["factor"])
     why = Message("speed.launches", share=round(memory_fraction, 2))
     return within(mid, factor, speed.basis).spanning([speed], why)
-
-
-def _bandwidth_ratio(source: Gpu, target: Gpu) -> float:
-    return (target.memory_bandwidth_gb_s or 1.0) / (source.memory_bandwidth_gb_s or 1.0)

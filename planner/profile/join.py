@@ -139,20 +139,18 @@ def host_of(parts: Sequence[Profile]) -> Host | None:
     read = [part for part in parts if part.host is not None]
     if len(read) < len(parts) or len(parts) == 1:
         return read[0].host if read else None
-    statistics: dict[str, Statistics] = {}
+    statistics: dict[str, Statistics | None] = {}
     for name in Host.__struct_fields__:
         values = [getattr(part.host, name) for part in parts]
         present = [value for value in values if value is not None]
         if len(present) < len(parts):
             continue
-        if name == _SHARE:
-            shared = _shared(present, parts)
-            if shared is not None:
-                statistics[name] = shared
-        elif name in _SEEN_BY_ALL:
-            statistics[name] = _combined(present, [1.0] * len(present), greatest=True)
-        else:
-            statistics[name] = _combined(present, [1.0] * len(present))
+        once = [1.0] * len(present)
+        statistics[name] = (
+            _shared(present, parts)
+            if name == _SHARE
+            else _combined(present, once, greatest=name in _SEEN_BY_ALL)
+        )
     return Host(**statistics)
 
 

@@ -24,12 +24,9 @@ def source_gpu(profile: Profile) -> Gpu:
     if profile.hardware.gpu is None:
         scrapes = " Two scrapes of a server: `gpucost serve copies`." if profile.job.serving else ""
         lacks = "its readings name no GPU model" if profile.gpus else "no GPU was read in it"
-        raise InputError(
-            f"{profile.job.name}: hardware.gpu is missing: {lacks}, so no other GPU can be "
-            "compared. Say what it runs on (--machine TYPE, of `gpucost prices`), or name the GPU: "
-            "`gpucost import SOURCE --gpu MODEL` (--gpu of plan is what may be offered); or record "
-            f"it on a GPU: `gpucost profile -- COMMAND`.{scrapes}"
-        )
+        is_jetson = any(source.format == "tegrastats" for source in profile.provenance.sources)
+        code = "job.jetson" if is_jetson else "job.no-gpu"
+        raise InputError(Message(code, job=profile.job.name, lacks=lacks, scrapes=scrapes))
     try:
         return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     except UnknownGpuError as error:

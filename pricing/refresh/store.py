@@ -411,11 +411,7 @@ def _same_host(first: Offer, second: Offer) -> bool:
     What is not known of one of them is not a difference.
     """
     pairs = ((first.vcpus, second.vcpus), (first.ram_gib, second.ram_gib))
-    return all(_near(a, b) for a, b in pairs if a and b)
-
-
-def _near(first: float, second: float) -> bool:
-    return abs(first - second) <= LARGEST_DIFFERENCE * max(first, second)
+    return all(abs(a - b) <= LARGEST_DIFFERENCE * max(a, b) for a, b in pairs if a and b)
 
 
 def _is_newer(new: Offer, old: Offer) -> bool:

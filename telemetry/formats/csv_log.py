@@ -1,6 +1,5 @@
 """Reads `nvidia-smi --query-gpu ... --format=csv` logs and the CSV of people's own loggers."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 from planner.profile.model import Health
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.formats.sniff import booking, refused
+from telemetry.formats.sniff import CELL_UNIT, headless, refused
 from telemetry.readers import clock, csv_text
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import ambiguous, cells_of, csv_header, first_of, fold, meanings
-from telemetry.readers.devices import readings, table_recording
+from telemetry.readers.devices import ONE_ROW, readings, table_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import findings
 from telemetry.readers.payload import Payload
@@ -121,27 +120,7 @@ def _no_header(name: str, head: str) -> str:
     if row is not None:
         return row.refusal(name)
     first = next((line.strip() for line in head.splitlines() if line.strip()), "")[:70]
-    if re.search(r"\d{3}|\d [%MW]", first):
-        return Message("read.no-header", file=name, first=repr(first), maps=_numbered(first))
-    return Message("read.no-gpu-column", file=name, first=repr(first), booking=booking(first))
-
-
-_BY_UNIT = {"%": "util.kernel_time", "MiB": "mem.used_gib", "W": "power.board_w"}
-
-
-def _numbered(line: str) -> str:
-    """Return the `--map` of each column that its first cell tells, once a reading."""
-    maps: dict[str, int] = {}
-    for i, cell in enumerate(line.split(","), start=1):
-        unit = _CELL_UNIT.search(cell.strip())
-        slot = "timestamp" if ":" in cell else _BY_UNIT.get(spelled(unit[1]) or "" if unit else "")
-        if slot is not None:
-            maps.setdefault(slot, i)
-    maps.setdefault("util.kernel_time", 2)
-    return " ".join(f"--map {i}={slot}" for slot, i in sorted(maps.items(), key=lambda m: m[1]))
-
-
-_CELL_UNIT = re.compile(r"[\d.] *([%A-Za-z]+)$")
+    return headless(name, head) or Message("read.no-gpu-column", file=name, first=repr(first))
 
 
 def header_for(rows: Payload, rotated: Payload) -> str | None:
@@ -162,7 +141,7 @@ def header_for(rows: Payload, rotated: Payload) -> str | None:
 
 def _can_be(holds: Meaning | None, unit: str | None, cell: str) -> bool:
     """Return whether a cell can stand under a column's name: its unit, a time, a text, a number."""
-    own = _CELL_UNIT.search(cell)
+    own = CELL_UNIT.search(cell)
     if holds is not None and holds.target == "timestamp":
         return ":" in cell or cell.replace(".", "").isdecimal()
     if holds is not None and not holds.unit:
@@ -191,7 +170,7 @@ def _keys(
         return _mapped(sheet["host"], str)
     if times is not None and times.to_the_minute:
         minutes = times.t_s[np.isfinite(times.t_s)]
-        if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > _ONE_ROW:
+        if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > ONE_ROW:
             builder.notes.append(Message("read.no-seconds", rows=rows))
         return pd.Series([ONLY] * len(sheet), dtype=object)
     if times is None and (size := _rows_of_a_query(sheet)) is not None:
@@ -204,7 +183,6 @@ def _keys(
 
 
 _MINUTE_S = 60.0
-_ONE_ROW = 1.5
 
 
 def _within_minutes(t_s: NDArray[np.float64], keys: pd.Series) -> NDArray[np.float64]:
@@ -328,7 +306,6 @@ def _index(
 
 _MOST_GPUS = 16
 _SAME_SIZE = 0.9
-_LEAST_TICKS = 3
 _ONE_QUERY_S = 0.1
 ONLY = "only"
 
@@ -378,13 +355,9 @@ def _at_once(t_s: NDArray[np.float64]) -> bool:
 
 def _rows_of_a_tick(sizes: NDArray[np.int64], *, timed: bool) -> int | None:
     """Return how many rows nearly every tick has, None where that is one, or differs."""
-    if len(sizes) >= _LEAST_TICKS:
-        inner = sizes[1:-1]
-        size = int(np.median(inner))
-        same = bool((inner == size).mean() >= _SAME_SIZE)
-    else:
-        size = int(sizes[0])
-        same = bool((sizes == size).all()) and (timed or len(sizes) > 1)
+    inner = sizes[1:-1] if len(sizes) > 2 else sizes  # noqa: PLR2004 - the first and the last are cut
+    size = int(np.median(inner))
+    same = bool((inner == size).mean() >= _SAME_SIZE) and (timed or len(sizes) > 1)
     return size if same and 1 < size <= _MOST_GPUS else None
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
-from telemetry.readers import clock
 from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
-from telemetry.readers.payload import without_stamp
+from telemetry.readers.payload import date_after, is_date_line, without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import mappings_in, objects, text_of, texts_of, values, whole_of
 from telemetry.recording.recording import Recording
@@ -67,7 +66,7 @@ def _gpustat_lines(text: str) -> Iterator[DeviceRow]:
     host = time = None
     for line in text.splitlines():
         head = _GPUSTAT_HEAD.fullmatch(line.strip(" \t>"))
-        if head is not None and clock.is_date_line(head["time"]):
+        if head is not None and is_date_line(head["time"]):
             host, time = head["host"], head["time"]
         elif gpu := GPUSTAT_LINE.match(line):
             yield DeviceRow(
@@ -289,8 +288,7 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     is_json = builder.text.lstrip()[:1] in ("{", "[")
     answers = objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
-    rows = [row for answer in answers for row in _cards(answer)]
-    return device_recording(builder, rows, hints)
+    return device_recording(builder, [row for answer in answers for row in _cards(answer)], hints)
 
 
 def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
@@ -320,8 +318,8 @@ def _rocm_smi_csv(text: str) -> Iterator[dict[str, object]]:
     header: list[str] = []
     date = ""
     for line in text.splitlines():
-        if clock.is_date_line(line):
-            date = clock.date_after(date, line)
+        if is_date_line(line):
+            date = date_after(date, line)
         elif names := _CSV_HEADER.fullmatch(line.strip()):
             header = csv_cells(names["after"])[1:]
         elif header and (row := _CSV_ROW.fullmatch(line.strip())) is not None:
@@ -360,8 +358,8 @@ def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:
     rows: list[DeviceRow] = []
     is_rocm, time = False, None
     for line in bare_lines(builder.text):
-        if clock.is_date_line(line):
-            time = clock.date_after(time or "", line)
+        if is_date_line(line):
+            time = date_after(time or "", line)
         elif ROCM_HEAD.match(line):
             is_rocm, header = True, []
         elif MONITOR_HEAD.match(line):
@@ -386,8 +384,7 @@ def _rocm_row(row: re.Match[str], time: str | None) -> DeviceRow:
     # A second die's cap is told as 0 W, its power not at all.
     if row["pwrcap"].strip("0.W"):
         cells["pwrcap"] = row["pwrcap"]
-    index = int(row["index"])
-    return DeviceRow(cells=cells, index=index, time=time)
+    return DeviceRow(cells=cells, index=int(row["index"]), time=time)
 
 
 def _monitor_row(header: list[str], cells: list[str], time: str | None) -> DeviceRow | None:
@@ -403,5 +400,4 @@ def _monitor_row(header: list[str], cells: list[str], time: str | None) -> Devic
         row |= {name: row[name].replace("GB", "GiB") for name in memory if name in row}
     if not row["gpu"].isdigit():
         return None
-    index = int(row["gpu"])
-    return DeviceRow(cells=row, index=index, time=row.get("timestamp", time))
+    return DeviceRow(cells=row, index=int(row["gpu"]), time=row.get("timestamp", time))

@@ -11,12 +11,12 @@ from defusedxml.ElementTree import fromstring
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats import csv_log
-from telemetry.readers import clock, csv_text
+from telemetry.readers import csv_text
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
-from telemetry.readers.payload import without_stamp
+from telemetry.readers.payload import is_date_line, without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
 from telemetry.recording.recording import Recording
@@ -24,7 +24,8 @@ from telemetry.recording.recording import Recording
 _Cells = dict[str, str]
 _Tick = dict[tuple[int, str], _Cells]
 
-_TIME, _GPU, _GPU_END = "<timestamp>", "<gpu ", "</gpu>"
+_TIME = re.compile(r"<timestamp>([^<]{0,80})")
+_GPU, _GPU_END = "<gpu ", "</gpu>"
 _MOST_CHARACTERS = 4_000_000  # of one device's XML; a real one has 70,000
 _LONGEST_TEXT_LINE = 500  # characters; a real one has 160
 _LONGEST_TABLE_LINE = 300  # a real one has 91
@@ -55,7 +56,7 @@ def _recording(
 def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | None]]:
     """Yield each device's element, its place in its document, and the document's time."""
     for document in builder.text.split("<nvidia_smi_log")[1:]:
-        time, at = _between(document, _TIME, "</timestamp>"), 0
+        time, at = _TIME.search(document), 0
         for index in range(1 << 16):
             begin = document.find(_GPU, at)
             if begin < 0:
@@ -69,12 +70,7 @@ def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | N
             if element is None:
                 builder.leave_out("damaged device")
                 continue
-            yield element, index, time
-
-
-def _between(text: str, begin: str, end: str) -> str | None:
-    _, opening, after = text.partition(begin)
-    return after.partition(end)[0].strip()[:80] if opening else None
+            yield element, index, time and time[1].strip()
 
 
 def _parsed(text: str) -> Element | None:
@@ -216,7 +212,7 @@ def _table_rows(text: str, builder: RecordingBuilder) -> Iterator[DeviceRow]:
                     time=time,
                 )
             device = None
-        elif line[:1].isalpha() and clock.is_date_line(line):
+        elif line[:1].isalpha() and is_date_line(line):
             time = line.strip()
     builder.leave_out("cut device", int(device is not None))
 

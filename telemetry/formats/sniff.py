@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.readers.column_names import csv_header, delimiter_of, key_of, meaning, metrics
+from telemetry.readers.column_names import (
+    cells_of,
+    csv_header,
+    delimiter_of,
+    key_of,
+    meaning,
+    metrics,
+)
 from telemetry.readers.hints import Hints
-from telemetry.readers.payload import STAMP, Payload, decode
+from telemetry.readers.payload import STAMP, Payload, decode, is_date_line
+from telemetry.readers.units import spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from telemetry.readers.recording_builder import RecordingBuilder
     from telemetry.recording.recording import Recording
@@ -31,6 +39,11 @@ _MOST_BINARY = 0.1
 _READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
 _FEWEST_READINGS = 3
 _SHOWN_CHARACTERS = 80
+_ROWS_TO_MAP = 200
+_CLOCK = re.compile(r"\d:\d\d")
+_PERCENT = re.compile(r"100(\.0+)?|\d\d?(\.\d+)?")
+# A line of a log may begin with a bracket, too: `[04-03-2021 @ 13:32:39]`, `[DF_3 (88K)]`.
+_JSON = re.compile(r'\s*(\{|\[\s*([\[{"\]]|-?\d+(\.\d+)?\s*[,\]]|$))')
 _ENOUGH_BYTES = 4096
 # A schema of ours settles it: a profile's provenance names columns of every other format.
 _says_profile = re.compile(r'\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.profile/').match
@@ -203,7 +216,7 @@ def _named(name: str) -> Format | None:
 
 
 def _is_json(head: str) -> bool:
-    return head.lstrip()[:1] in ("{", "[")
+    return _JSON.match(head) is not None
 
 
 def _is_binary(text: str) -> bool:
@@ -219,25 +232,49 @@ def _unknown_format(name: str, head: bytes, text: str) -> str:
         return f"{name}: {_json_problem(head)} {end}"
     line = next(line.strip() for line in text.splitlines() if line.strip())
     shown = line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 3] + "..."
-    more = booking(line) or _headless(line)
-    return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{more or ' ' + end}"
+    begins = f"{name}: not telemetry that gpucost knows; it begins {shown!r}. {end}"
+    return headless(name, text) or begins
 
 
-def booking(header: str) -> str:
-    """Return why a list of reservations is not a measurement, "" for other headers."""
-    columns = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
-    if columns & {"hours", "reserved", "booked", "duration", "user"}:
-        return Message("read.booking")
-    return ""
-
-
-def _headless(line: str) -> str:
-    """Return what to do with rows of readings without a header, "" for other lines."""
-    cells = [cell.strip() for cell in re.split(r"[,;\t|]", line)]
-    readings = sum(_READING.fullmatch(cell) is not None for cell in cells)
+def headless(name: str, text: str) -> str:
+    """Return what to do with rows of readings without a header, "" for other texts."""
+    lines = [line for line in text.splitlines() if line.strip() and not is_date_line(line)]
+    first = next(iter(lines), "")
+    cells = cells_of(first, delimiter_of(first))
+    readings = sum(bool(_READING.fullmatch(c.strip()) or _CLOCK.search(c)) for c in cells)
     if readings < _FEWEST_READINGS or readings < len(cells) / 2:
         return ""
-    return Message("read.headless")
+    maps = _numbered([cells_of(line, delimiter_of(first)) for line in lines], len(cells))
+    return Message("read.no-header", file=name, first=repr(first[:70]), maps=maps) if maps else ""
+
+
+_BY_UNIT = {"%": "util.kernel_time", "MiB": "mem.used_gib", "W": "power.board_w"}
+CELL_UNIT = re.compile(r"[\d.] *([%A-Za-z]+)$")
+
+
+def _numbered(rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return a `--map` for each column whose cells tell it, "" where none is a reading."""
+    maps, plain = dict[str, int](), list[int]()
+    rows = [row for row in rows if len(row) == width][:_ROWS_TO_MAP]
+    for i, column in enumerate(zip(*rows, strict=True), start=1):
+        cells = {cell.strip() for cell in column}
+        unit = CELL_UNIT.search(min(cells))
+        slot: str | None = None
+        if _CLOCK.search(min(cells)):
+            slot = "timestamp"
+        elif unit:
+            slot = _BY_UNIT.get(spelled(unit[1]) or "")
+        elif "index" not in maps and len(cells) > 1 and cells == set(map(str, range(len(cells)))):
+            slot = "index"
+        elif all(map(_PERCENT.fullmatch, cells)):
+            plain.append(i)
+        if slot is not None:
+            maps.setdefault(slot, i)
+    if plain:  # a column of percent that says so goes before
+        maps.setdefault("util.kernel_time", plain[0])
+    if {"timestamp", "index"}.issuperset(maps):
+        return ""
+    return " ".join(f"--map {i}={slot}" for slot, i in sorted(maps.items(), key=lambda m: m[1]))
 
 
 def _json_problem(head: bytes) -> str:

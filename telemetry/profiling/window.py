@@ -130,7 +130,7 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     ranks = np.cumsum(weights) / total
     places = np.searchsorted(ranks, np.subtract(QUANTILES, _SAME)).tolist()
     quantiles = [_quantile(values, ranks, *of) for of in zip(QUANTILES, places, strict=True)]
-    names = ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
+    names = (f"p{round(100 * q):02d}" for q in QUANTILES)
     return Statistics(
         mean=_rounded(min(max(mean, values[0]), values[-1])),
         min=_rounded(values[0]),

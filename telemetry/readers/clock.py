@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from telemetry.readers.payload import DATE_LINE
+
 _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
@@ -30,13 +32,6 @@ _EPOCHS = ((6e17, 1e-9), (6e14, 1e-6), (6e11, 1e-3), (6e8, 1.0))
 _STEP_BACK_S = 1800.0
 # The year 9998; calendars end with the next.
 _MOST_SECONDS = 253_370_764_800.0
-# What `date /T`, `time /T` and `echo %DATE% %TIME%` of a batch file print, each part or both.
-_BATCH_LINE = re.compile(
-    r"(?=\S)(?:\w{2,3}\.? )?(?P<day>\d\d?[-/.]\d\d?[-/.]\d{4})?\s*"
-    r"(?P<time>\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: [AP]M)?)?",
-    re.IGNORECASE,
-)
-_DATE_LINE = re.compile(r"^\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d) (?:(UTC|GMT) )?(?:\w+ )?(\d{4})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +155,7 @@ def _local(cells: pd.Series, form: str, *, day_first: bool) -> tuple[pd.Series, 
     for spelling in _FORMS if form not in _FORMS else (form,):
         texts = cells
         if spelling == _DATE_COMMAND:
-            texts = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
+            texts = cells.str.replace(DATE_LINE, r"\1 \3", regex=True)
         try:
             times = pd.to_datetime(texts, format=spelling, errors="coerce")
         except ValueError:  # zones spelled oddly beside times without one
@@ -211,20 +206,6 @@ def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return times, seconds, with NaN where they are not instants that anyone recorded."""
     with np.errstate(invalid="ignore"):
         return np.where((t_s >= 0) & (t_s < _MOST_SECONDS), t_s, np.nan)
-
-
-def is_date_line(text: str) -> bool:
-    """Return whether a line is what the `date` command prints, also `date +%T`, or a batch file."""
-    line = text.strip()
-    return bool(_DATE_LINE.match(line) or _BATCH_LINE.fullmatch(line))
-
-
-def date_after(before: str, line: str) -> str:
-    """Return when rows below a date line were read; a time alone is of the day in a line before."""
-    day, now = _BATCH_LINE.fullmatch(before), _BATCH_LINE.fullmatch(line.strip())
-    if day and now and day["day"] and not now["day"]:
-        return f"{day['day']} {now['time']}"
-    return line.strip()
 
 
 def epoch(numbers: NDArray[np.float64]) -> SourceClock:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from planner.profile.kinds import SLOTS
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import is_date_line
 from telemetry.readers.units import ROLES, Meaning, meaning_of, spelled
 from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
@@ -213,7 +214,7 @@ def csv_header(lines: Sequence[str], hints: Hints) -> tuple[str, list[str], int]
     numbered = any(column.isdigit() for column, _ in hints.map)
     first: tuple[str, list[str], int] | None = None
     for i, line in enumerate(lines):
-        if not line.strip() or is_rule(line):
+        if not line.strip() or is_rule(line) or is_date_line(line):
             continue
         delimiter = delimiter_of(line)
         cells = cells_of(line, delimiter)

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
-from telemetry.readers import clock
 from telemetry.readers.clock import TimeTexts, distinct
 from telemetry.readers.column_names import (
     cells_of,
@@ -27,6 +26,7 @@ from telemetry.readers.column_names import (
 )
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import kind_of
+from telemetry.readers.payload import date_after, is_date_line
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelled
 
@@ -76,13 +76,6 @@ class CsvTable:
     pending: list[bytes] = field(default_factory=list)
     waiting: int = 0
     parts: list[pd.DataFrame] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, header: tuple[str, ...], hints: Hints) -> "CsvTable":
-        """Return a table without rows."""
-        kinds = {i: kind for i, cell in enumerate(header) if (kind := kind_of(cell))}
-        columns = meanings(header, hints)
-        return cls(header=header, columns=columns, of_health=kinds, times=TimeTexts(hints.zone))
 
     @property
     def of_time(self) -> list[int]:
@@ -179,11 +172,11 @@ class Rows:
         self.delimiter, columns, _ = header
         self.raw = line if columns[0] != "1" else None  # of a file without one they are numbered
         self._hints = hints
-        dated = [line for line in before if clock.is_date_line(line)]
+        dated = [line for line in before if is_date_line(line)]
         undated = sum(bool(line.strip()) for line in before) - len(dated)
         self.dropped = Counter({"line before the header": undated})
         self.lost: set[str] = set()
-        self._block, self._date = 0, reduce(clock.date_after, dated, "")
+        self._block, self._date = 0, reduce(date_after, dated, "")
         self.tables: dict[tuple[str, ...], CsvTable] = {}
         self._last = [b"", b""]
         self._open(tuple(columns))
@@ -191,7 +184,12 @@ class Rows:
     def _open(self, header: tuple[str, ...]) -> None:
         """Open the table of a header, or go on with it."""
         if header not in self.tables:
-            self.tables[header] = CsvTable.of(header, self._hints)
+            self.tables[header] = CsvTable(
+                header=header,
+                columns=meanings(header, self._hints),
+                of_health={i: kind for i, cell in enumerate(header) if (kind := kind_of(cell))},
+                times=TimeTexts(self._hints.zone),
+            )
         self._table = self.tables[header]
         self._mark()
 
@@ -257,8 +255,8 @@ class Rows:
             pass
         elif not line[:1].isdigit() and _SUMMARY.match(line):
             self.dropped["summary of rows"] += 1
-        elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
-            self._block, self._date = self._block + 1, clock.date_after(self._date, line)
+        elif len(line) < _LONGEST_DATE and is_date_line(line):
+            self._block, self._date = self._block + 1, date_after(self._date, line)
             self._mark()
         elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1

@@ -25,7 +25,7 @@ _THROTTLE = "throttle.fraction"
 _IDENTITY = ("index", "uuid", "model", "host", "partition")
 _MANY_ROWS = 500_000  # from here on columns are kept as categories
 DEFAULT_INTERVAL_S = 1.0
-_ONE_ROW = 1.5  # of each device for a date above them; a lost date line makes few of them two
+ONE_ROW = 1.5  # of each device for a date above them; a lost date line makes few of them two
 _CLOCK_SET_S = 946_684_800.0  # 2000-01-01: no GPU was logged before
 
 
@@ -189,7 +189,7 @@ def table_recording(
     """
     if times is not None and not np.isfinite(times.t_s).any():
         times = None
-    if times is not None and (rows := _rows_of_a_date(times, keys)) > _ONE_ROW:
+    if times is not None and (rows := _rows_of_a_date(times, keys)) > ONE_ROW:
         builder.notes.append(Message("read.date-above-rows", rows=rows))
         times = None
     gpus = _identities(sheet, keys)

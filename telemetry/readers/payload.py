@@ -281,6 +281,29 @@ STAMP = r"\[?(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} +\d{1,2} )?\d\d:\d\d:\d\d(?:\.
 _STAMPED = re.compile(rf"({STAMP})(.*)", re.DOTALL)
 
 
+# What `date /T`, `time /T` and `echo %DATE% %TIME%` of a batch file print, each part or both.
+_BATCH_LINE = re.compile(
+    r"(?=\S)(?:\w{2,3}\.? )?(?P<day>\d\d?[-/.]\d\d?[-/.]\d{4}|\d{4}-\d\d-\d\d)?\s*"
+    r"(?P<time>\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: [AP]M)?)?",
+    re.IGNORECASE,
+)
+DATE_LINE = re.compile(r"^\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d) (?:(UTC|GMT) )?(?:\w+ )?(\d{4})$")
+
+
+def is_date_line(text: str) -> bool:
+    """Return whether a line is what the `date` command prints, also `date +%T`, or a batch file."""
+    line = text.strip()
+    return bool(DATE_LINE.match(line) or _BATCH_LINE.fullmatch(line))
+
+
+def date_after(before: str, line: str) -> str:
+    """Return when rows below a date line were read; a time alone is of the day in a line before."""
+    day, now = _BATCH_LINE.fullmatch(before), _BATCH_LINE.fullmatch(line.strip())
+    if day and now and day["day"] and not now["day"]:
+        return f"{day['day']} {now['time']}"
+    return line.strip()
+
+
 def without_stamp(line: str) -> tuple[str | None, str]:
     """Return the time that `ts` put before a line, None where it did not, and the line.
 

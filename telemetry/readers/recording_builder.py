@@ -30,6 +30,9 @@ from telemetry.recording.recording import (
 _NEARLY_ONE = 1.1
 _MOST_PERCENT = 110.0
 _POWER_OVER_LIMIT = 1.3
+# Of its limit an idle board draws a tenth or more (68 of 700 W, H100, in the hardware table): less
+# than a fifth of that, read as milliwatts, is no reading in any unit.
+_LEAST_DRAWN = 0.02
 # No board draws more; the largest superchip modules are below 3 kW.
 _MOST_WATTS = 3000.0
 # More than a slot of the newest PCIe (x16 of generation 6) and an NVLink domain carry, MiB/s.
@@ -300,12 +303,10 @@ class RecordingBuilder:
             limits = samples["power.limit_w"].astype(float).groupby(samples[GPU], observed=True)
             limit = limits.transform("median").to_numpy() * _POWER_OVER_LIMIT
             ceiling = np.where(np.isfinite(limit), limit, ceiling)
-        over, finite = values > ceiling, np.isfinite(values)
-        if (
-            over.any()
-            and (values[finite] * _MILLI <= ceiling[finite]).all()
-            and over.sum() > finite.sum() / 2
-        ):
+        over, share = values > ceiling, values * _MILLI / ceiling
+        least = _LEAST_DRAWN if "power.limit_w" in samples else 0.0
+        is_milli = over.any() and least <= np.nanmax(share) <= 1
+        if is_milli and over.sum() > np.isfinite(share).sum() / 2:
             self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")
             return values * _MILLI
         self._blank(values, over, "power.board_w", "above 1.3 x the power limit")

@@ -145,7 +145,7 @@ def alternative(packing: Alternative, plan: Plan) -> str:
     """Return what all jobs cost with some of them on another machine type."""
     moved = len(packing.jobs)
     who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
-    machine = _machine(packing)
+    machine = _("{gpu} at {where}", gpu=packing.offer.gpu, where=machine_name(packing.offer))
     if moved < len(plan.jobs):
         machine = _("{machine}, the others on today's machines", machine=machine)
     return _(
@@ -156,10 +156,6 @@ def alternative(packing: Alternative, plan: Plan) -> str:
         usd=dollars(packing.cost_after),
         period=period_words(plan),
     )
-
-
-def _machine(packing: Alternative) -> str:
-    return _("{gpu} at {where}", gpu=packing.offer.gpu, where=machine_name(packing.offer))
 
 
 _LEVELS = ("good", "fair", "low")

@@ -18,7 +18,7 @@ END_S = 1_795_176_000
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakePrometheus, str]]:
     """A fake server of metrics and its address as a SOURCE; nobody waits before asking again."""
-    monkeypatch.setattr(live_metrics, "_WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(live_metrics, "_WAITS_S", (0.0, 0.0, 0.0))
     monkeypatch.setattr(live_metrics, "_WAIT_S", 0.0)
     fake = FakePrometheus()
     with serving(fake) as address:

@@ -78,3 +78,16 @@ def test_a_gpu_to_be_offered_does_not_stand_for_one_that_was_not_read(
     text = " ".join(capsys.readouterr().err.split())
     assert said in text
     assert "(--gpu of plan is what may be offered)" in text
+
+
+def test_a_jetson_is_not_sent_to_the_prices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody rents the board that tegrastats runs on: no --machine TYPE is asked for."""
+    line = "08-14-2025 15:00:{:02} RAM 12574/62841MB CPU [2%@1036] EMC_FREQ 3%@665 GR3D_FREQ 43%\n"
+    log = tmp_path / "tegrastats.log"
+    log.write_text("".join(line.format(s) for s in range(60)))
+    assert run(["plan", str(log)]) == 2
+    text = " ".join(capsys.readouterr().err.split())
+    assert "a Jetson (tegrastats), which nobody rents" in text
+    assert "--machine" not in text

@@ -1,5 +1,7 @@
 """What the tools and the exporter of AMD give, release by release."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,23 @@ def test_capacity_is_not_taken_for_the_controller() -> None:
     assert "util.mem_controller" not in recording.samples
     assert recording.samples["mem.used_gib"].isna().sum() == 1
     assert [gpu.uuid for gpu in recording.gpus] == ["0x2f048617326b1ea", None]
+
+
+def test_power_that_no_unit_explains_is_unknown(tmp_path: Path) -> None:
+    """A broken sensor tells 511 C and 1,072 W of a card of 220 W (ROCm issue 1081): neither counts.
+
+    Read as milliwatts it would be 1 W, less than any card draws that is on.
+    """
+    rule = f"{'=' * 80}\n"
+    text = (
+        f"{rule}GPU  Temp    AvgPwr        SCLK  MCLK  Fan     Perf  PwrCap  VRAM%  GPU%\n"
+        f"0    511.0c  1072.741824W  N/A   N/A   100.0%  auto  220.0W    2%   100%\n{rule}"
+    )
+    file = tmp_path / "rocm.txt"
+    file.write_text(text, encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert profile.gpus[0].metrics.keys() == {"util.kernel_time", "power.limit_w"}
+    dropped = profile.provenance.sources[0].dropped
+    assert isinstance(dropped, dict)
+    assert dropped["value power.board_w above 1.3 x the power limit"] == 1
+    assert dropped["value temp.core_c above 150"] == 1

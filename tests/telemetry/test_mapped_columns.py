@@ -1,5 +1,6 @@
 """`--map COLUMN=SLOT[:UNIT]`: every name that it takes, in every unit, and what it refuses."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,30 @@ def test_columns_of_several_gpus_are_never_mapped_to_one_reading(tmp_path: Path)
         read_source(str(file), Hints(map=maps))
     (profile,) = read_source(str(file), Hints(map=maps[:1]))
     assert profile.mean("util.kernel_time") == pytest.approx(0.98)
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus"),
+    [
+        ("2025/09/21 16:12:{s}.315, {gpu}, 50, 0, 4, 24564\n", 2),
+        ("2025-09-21 16:12:{s},  4.6%,205,47.2,  466 mW\n", 1),
+        ("2025-09-21T16:12:{s}, {gpu}, 35 %, 1024 MiB, 24564 MiB, 60.5 W\n", 2),
+        ("17584715{s}, 4:00, 50, 7\n", 1),
+    ],
+)
+@pytest.mark.parametrize("date", ["", "2025-09-21 16:12:24\n"])
+def test_a_map_that_is_suggested_works_as_it_is_typed(
+    line: str, gpus: int, date: str, tmp_path: Path
+) -> None:
+    """Rows without a header: the sentence's own options read every row, and no index is a load."""
+    text = "".join(
+        date * (gpu == 0) + line.format(s=s, gpu=gpu) for s in range(10, 40) for gpu in range(gpus)
+    )
+    file = tmp_path / "log.txt"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_source(str(file), Hints())
+    maps = re.findall(r"--map (\S+)=(\S+?)\.?(?= |$)", str(caught.value))
+    (profile,) = read_source(str(file), Hints(map=tuple(maps)))
+    assert len(profile.gpus) == gpus
+    assert any(f"{30 * gpus} of {30 * gpus} rows used" in note for note in profile.provenance.notes)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from telemetry.formats.sniff import formats, recognize
+from telemetry.formats.sniff import UnknownFormatError, formats, recognize
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
 from tests.telemetry.captures import assert_writable
@@ -291,3 +291,30 @@ def test_any_words_are_read_or_refused(
     file.write_text("\n".join([head, *(lead + line for line in lines)]), encoding="utf-8")
     with contextlib.suppress(InputError):
         assert_writable(read_source(str(file), Hints()))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"all_power": 14.0, "gpu_usage": [1398, 0.62], "pcpu_usage": [4424, 0.2]}', "macmon"),
+        ("*** Sampled system activity (Mon Sep 1) ***\nGPU Power: 3 mW", "powermetrics"),
+        ("+-----+\n| npu-smi 25.3.rc1    Version: 25.3.rc1 |\n+-----+\n", "npu-smi"),
+        ("   JOBID PARTITION  NAME USER ST\n  207   gpu pretrain  ana  R\n", "squeue"),
+        ("user;gpu;hours\nana;3;40\n", "a list of reservations"),
+    ],
+)
+def test_a_tool_of_another_kind_is_named_and_not_answered_with_nvidia_smi(
+    text: str, kind: str
+) -> None:
+    """A Mac, an Ascend and a queue have no nvidia-smi; the sentence says what there is to do."""
+    with pytest.raises(UnknownFormatError, match=kind) as caught:
+        recognize("log", text.encode(), Hints())
+    assert "--query-gpu" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["[04-03-2021 @ 13:32:39] > Temp: 58C", "[DF_3 (88K)] -> READ: 5"])
+def test_a_line_that_begins_with_a_bracket_is_no_damaged_json(line: str) -> None:
+    """The first line is shown, and nothing is said of JSON."""
+    with pytest.raises(UnknownFormatError, match="it begins") as caught:
+        recognize("log", f"{line}\n".encode() * 9, Hints())
+    assert "JSON" not in str(caught.value)

@@ -9,14 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from telemetry.live import RangeAnswer
-
 _VERSION = 2
 _RUN_BYTES = 3 * 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeAnswer:
+    """The series of one metric over one stretch of time.
+
+    Attributes:
+        labels: of each series, as the server writes them.
+        runs: a row for points that follow each other without a gap: which series, how many steps
+            after the begin its first point lies, how many points it has; by series and time.
+        values: the points' values, in the order of the runs.
+        warnings: what the server said beside its data.
+    """
+
+    labels: tuple[Mapping[str, str], ...]
+    runs: NDArray[np.int32]
+    values: NDArray[Any]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
