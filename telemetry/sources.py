@@ -84,10 +84,8 @@ def read_telemetry(
     profiles = tuple(fill_machine(profile, hints) for profile in _joined(placed))
     _tell_shared(profiles, options)
     if hints.name is not None and len(profiles) > 1:
-        names = ", ".join(profile.job.name for profile in profiles)
-        raise InputError(
-            f"--name {hints.name}: {len(profiles)} jobs ({names}) cannot share a name."
-        )
+        names = [profile.job.name for profile in profiles]
+        raise InputError(Message("join.one-name", name=hints.name, n=len(names), jobs=names))
     return profiles
 
 

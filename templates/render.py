@@ -87,7 +87,8 @@ def glossed(report: str) -> str:
     for line in report.split("\n"):
         in_table = line.startswith("|")
         if waiting and not in_table:
-            lines += ["", gap().join(_meaning(term) for term in waiting)]
+            meanings = (_("*{word}*: {means}.", word=t.word, means=t.means) for t in waiting)
+            lines += ["", gap().join(meanings)]
             waiting = []
         if line.startswith(("#", "<")):
             lines.append(line)
@@ -117,10 +118,6 @@ def _explained(line: str, word: _Word) -> tuple[str, bool]:
 
 def _explains(text: str, at: int, word: _Word) -> str:
     return text[:at] + _(" ({rule})", rule=word.means) + text[at:]
-
-
-def _meaning(word: _Word) -> str:
-    return _("*{word}*: {means}.", word=word.word, means=word.means)
 
 
 # Limits of the job come first, then ways to buy. That a machine has GPUs which the job does not

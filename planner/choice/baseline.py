@@ -490,7 +490,7 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
         o
         for o in catalog.offers
         if o.purchase == "on_demand" and o.gpu_count >= 1 and not o.is_community
-        if (o.gpu == gpu.name if gpu else o.gpu_memory_gib >= need_gib)
+        if (gpu is None or o.gpu == gpu.name) and o.gpu_memory_gib >= need_gib
     ]
     best = min(
         sold,

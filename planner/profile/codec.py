@@ -271,7 +271,7 @@ def _wrong_values(item: object) -> Problems:
             wrong[steps] = f"is {value!r:.20}: leave out what was not measured, or write null."
         elif steps[-1:] == ("start",) and not isinstance(value, datetime):
             wrong[steps] = f'is {_brief(value)}: write it as "2026-11-01T10:00:00Z".'
-        elif isinstance(value, str) and not _is_writable(value):
+        elif isinstance(value, str) and value.encode(errors="ignore").decode() != value:
             wrong[steps] = "holds half of a surrogate pair (a broken \\u escape)."
     for error in _errors(item):
         if error.validator != "additionalProperties":
@@ -291,14 +291,6 @@ def _every_value(part: object, steps: Steps = ()) -> Iterator[tuple[Steps, objec
         inner = part.items() if isinstance(part, dict) else enumerate(part)
     for key, value in inner:
         yield from _every_value(value, (*steps, key))
-
-
-def _is_writable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unknown_names(item: object) -> Problems:

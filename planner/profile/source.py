@@ -28,7 +28,7 @@ def source_gpu(profile: Profile) -> Gpu:
         code = "job.jetson" if is_jetson else "job.no-gpu"
         raise InputError(Message(code, job=profile.job.name, lacks=lacks, scrapes=scrapes))
     try:
-        return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+        return named_gpu(profile) or hardware.resolve(profile.hardware.gpu)
     except UnknownGpuError as error:
         raise UnknownGpuError(
             f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
@@ -39,8 +39,16 @@ _MEMORY_ROUNDING = 1.02  # nominal GB, and GiB as the driver tells them
 
 
 def named_gpu(profile: Profile) -> Gpu | None:
-    """Return the model that the recording names; None where it names none that is known."""
-    return hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    """Return the model that the recording names; None where it names none that is known.
+
+    Of a name of several sizes (a100) it is one that holds what the recording shows in use.
+    """
+    total_gib, shown_gib = profile.hardware.gpu_memory_gib, shown_memory_gib(profile) or 0.0
+    name, gpu = profile.hardware.gpu, hardware.find(profile.hardware.gpu, memory_gib=total_gib)
+    if name is None or gpu is None or total_gib or shown_gib <= gpu.memory_gib * _MEMORY_ROUNDING:
+        return gpu
+    holding = (g for g in hardware.matching(name) if g.memory_gib * _MEMORY_ROUNDING >= shown_gib)
+    return min(holding, key=lambda model: model.memory_gib, default=gpu)
 
 
 def shown_memory_gib(profile: Profile) -> float | None:
@@ -132,7 +140,7 @@ def source_slice(profile: Profile) -> MigProfile | None:
     named = slice_named(profile)
     if named is None:
         return None
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = named_gpu(profile)
     mig_slice = gpu.slice_called(named) if gpu is not None else None
     if gpu is None or mig_slice is None or mig_slice.compute_slices == _compute_slices(gpu):
         return None
@@ -149,7 +157,7 @@ def unknown_slice(profile: Profile) -> str | None:
     named = slice_named(profile)
     if named is None:
         return None
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = named_gpu(profile)
     if gpu is None or gpu.slice_called(named) is not None:
         return None
     slices = tuple(piece.profile for piece in gpu.mig)
@@ -176,7 +184,7 @@ def memory_room_gib(profile: Profile) -> float | None:
     piece = source_slice(profile)
     if piece is not None:
         return piece.memory_gib
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = named_gpu(profile)
     stated = profile.hardware.gpu_memory_gib
     return stated or (gpu.usable_memory_gib or gpu.memory_gib if gpu else None)
 

@@ -210,7 +210,8 @@ def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> D
 
 def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> _Unpriced:
     kinds = () if storage is _BOOT else rules.kinds(storage.rule)
-    return _unpriced_storage(storage, kind, _where(offer), kinds)
+    where = offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
+    return _unpriced_storage(storage, kind, where, kinds)
 
 
 @lru_cache(maxsize=1024)
@@ -230,11 +231,6 @@ def _unpriced_service(
 
 def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
     return Message("bill.known-kinds", text=text, kinds=kinds) if kinds else text
-
-
-def _where(offer: Offer) -> str:
-    """Return the provider and the region."""
-    return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
 
 
 def _in_pieces(

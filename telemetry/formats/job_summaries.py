@@ -203,11 +203,11 @@ def read_zeus(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
-    start, length = _number(cells.get(_START)), _number(cells.get(_LENGTH))
+    start, length = number_in(cells.get(_START, "")), number_in(cells.get(_LENGTH, ""))
     if start is None or not length:
         return
     for column, cell in cells.items():
-        gpu, energy = _ENERGY_COLUMN.fullmatch(column), _number(cell)
+        gpu, energy = _ENERGY_COLUMN.fullmatch(column), number_in(cell)
         if gpu is None or energy is None:
             continue
         row = DeviceRow(cells={"power": repr(energy / length)}, index=int(gpu[1]))
@@ -215,7 +215,7 @@ def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
 
 
 def _zeus_run(cells: Mapping[str, str]) -> list[DeviceRow]:
-    length, power = _number(cells.get(_EPOCH)), _number(cells.get(_POWER))
+    length, power = number_in(cells.get(_EPOCH, "")), number_in(cells.get(_POWER, ""))
     if not length or power is None:
         return []
     limit = cells.get(_LIMIT, "")
@@ -259,7 +259,7 @@ def _longest_runs(builder: RecordingBuilder) -> list[dict[str, str]]:
     runs: dict[str, dict[str, str]] = {}
     for number, run in enumerate(csv_rows(builder, _INCOMPLETE)):
         builder.rows_read += 1
-        length = _number(run.get("duration"))
+        length = number_in(run.get("duration", ""))
         if not length:
             builder.dropped[_INCOMPLETE] += 1
             continue
@@ -267,7 +267,7 @@ def _longest_runs(builder: RecordingBuilder) -> list[dict[str, str]]:
         earlier = runs.get(key)
         if earlier is not None:
             builder.dropped["row of a run that is written again"] += 1
-        if earlier is None or length >= (_number(earlier["duration"]) or 0.0):
+        if earlier is None or length >= (number_in(earlier["duration"]) or 0.0):
             runs[key] = run
     return list(runs.values())
 
@@ -293,17 +293,17 @@ def _codecarbon_rows(
 
 def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[DeviceRow]:
     """Yield two rows a GPU of a run, each for half of it."""
-    length, energy = _number(run.get("duration")), _number(run.get("gpu_energy"))
+    length, energy = number_in(run.get("duration", "")), number_in(run.get("gpu_energy", ""))
     models = [
         name.strip()
         for n, name in _MODELS.findall(run.get("gpu_model", ""))
         for _ in range(min(int(n), _MOST_GPUS))
     ]
-    count = int(_number(run.get("gpu_count")) or len(models))
+    count = int(number_in(run.get("gpu_count", "")) or len(models))
     if not energy or not length or not 0 < count <= _MOST_GPUS:
         return
     cells = {"power": repr(energy * _JOULES_A_KWH / length / count)}
-    if busy := _number(run.get("gpu_utilization_percent")):
+    if busy := number_in(run.get("gpu_utilization_percent", "")):
         cells["busy"] = repr(busy)
     for index in range(count):
         model = models[index] if len(models) == count else None
@@ -315,8 +315,3 @@ def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[Devic
             job=job[:200],
         )
         yield from row.at(end - 0.75 * length, end - 0.25 * length)
-
-
-def _number(text: str | None) -> float | None:
-    match = re.fullmatch(r"\d{1,15}(\.\d{1,25})?(e-\d{1,2})?", (text or "").strip().lower())
-    return float(match[0]) if match else None

@@ -42,14 +42,7 @@ def read_xml(builder: RecordingBuilder, hints: Hints) -> Recording:
         _query_row(element.get("id", ""), index, time, dict(_xml_cells(element)))
         for element, index, time in _elements(builder)
     ]
-    return _recording(builder, rows, hints, "mig_mode/current_mig")
-
-
-def _recording(
-    builder: RecordingBuilder, rows: list[DeviceRow], hints: Hints, mig_mode: str
-) -> Recording:
-    """Return the readings of GPUs, of which some may be cut into slices."""
-    mig = any(row.cells.get(mig_mode) == "Enabled" for row in rows)
+    mig = any(row.cells.get("mig_mode/current_mig") == "Enabled" for row in rows)
     return device_recording(builder, rows, hints, mig=mig)
 
 
@@ -99,7 +92,9 @@ def read_query(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is in it.
     """
-    return _recording(builder, list(_sections(builder)), hints, "mig_mode/current")
+    rows = list(_sections(builder))
+    mig = any(row.cells.get("mig_mode/current") == "Enabled" for row in rows)
+    return device_recording(builder, rows, hints, mig=mig)
 
 
 def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:

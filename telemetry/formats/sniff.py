@@ -39,7 +39,6 @@ _MOST_BINARY = 0.1
 _READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
 _FEWEST_READINGS = 3
 _SHOWN_CHARACTERS = 80
-_ROWS_TO_MAP = 200
 _CLOCK = re.compile(r"\d:\d\d")
 _PERCENT = re.compile(r"100(\.0+)?|\d\d?(\.\d+)?")
 # A line of a log may begin with a bracket, too: `[04-03-2021 @ 13:32:39]`, `[DF_3 (88K)]`.
@@ -255,7 +254,7 @@ CELL_UNIT = re.compile(r"[\d.] *([%A-Za-z]+)$")
 def _numbered(rows: Sequence[Sequence[str]], width: int) -> str:
     """Return a `--map` for each column whose cells tell it, "" where none is a reading."""
     maps, plain = dict[str, int](), list[int]()
-    rows = [row for row in rows if len(row) == width][:_ROWS_TO_MAP]
+    rows = [row for row in rows if len(row) == width][:_HEADER_WITHIN]
     for i, column in enumerate(zip(*rows, strict=True), start=1):
         cells = {cell.strip() for cell in column}
         unit = CELL_UNIT.search(min(cells))

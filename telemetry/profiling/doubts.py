@@ -1,6 +1,7 @@
 """What is odd about a recording and must be said, because it changes what a plan may conclude."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
+from pricing.listing import listed
 from pricing.message import Message, join
 from telemetry.profiling.window import (
     GAP_INTERVALS,
@@ -56,7 +58,7 @@ class Readings:
 
     slots: set[str] = field(default_factory=set)
     gpus: set[str] = field(default_factory=set)
-    sentences: list[str] = field(default_factory=list)
+    sentences: list[Message] = field(default_factory=list)
     repeats: int = 0
     rows: int = 0
 
@@ -87,10 +89,8 @@ def doubts_of(
     """
     window, coverage = seen
     if not merged.timed and window.interval_s is not None:
-        step = Message("doubt.step-guessed")
-        if interval_hint_s:
-            step = Message("doubt.step-given", s=interval_hint_s)
-        yield Message("doubt.no-times", step=step)
+        stated = Message("doubt.step-given", s=interval_hint_s) if interval_hint_s else None
+        yield Message("doubt.no-times", step=stated or Message("doubt.step-guessed"))
     if window.interval_s is None:
         yield Message(f"doubt.one-{'instant' if merged.observed is None else 'reading'}")
     if coverage is not None and coverage < _GOOD_COVERAGE:
@@ -102,13 +102,23 @@ def doubts_of(
         yield Message("doubt.no-load", cause=cause)
     yield from (f"{fault.sentence}." for fault in lost(merged, readings.gpus))
     yield from _perhaps_fractions(merged)
-    yield from readings.sentences
+    yield from _together(readings.sentences)
     if (
         window.interval_s is not None
         and window.interval_s < _FAST_S
         and readings.repeats > _STALE_SHARE * readings.rows
     ):
         yield Message("doubt.repeats", n=readings.repeats, rows=readings.rows)
+
+
+def _together(sentences: Iterable[Message]) -> Iterator[Message]:
+    """Yield sentences, those that differ in their GPU alone as one."""
+    groups = defaultdict[str, list[Message]](list)
+    for sentence in sentences:
+        groups[Message(sentence.code, **{**sentence.params, "gpu": ""})].append(sentence)
+    for first, *more in groups.values():
+        gpus = [str(sentence.params.get("gpu")) for sentence in (first, *more)]
+        yield Message(first.code, **{**first.params, "gpu": listed(gpus)}) if more else first
 
 
 def lost(merged: Recording, read: set[str]) -> list[Health]:
@@ -140,7 +150,7 @@ def _moved(readings: Columns) -> NDArray[np.bool_]:
     return np.asarray(np.logical_or.reduce([none, *steps]))
 
 
-def _constant(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _constant(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return doubt in utilisation that never moves from 0 or 100 % while the GPU is in use."""
     if _UTIL not in readings:
         return None
@@ -164,7 +174,7 @@ def _constant(readings: Columns, gpu: GpuIdentity) -> str | None:
     return Message("doubt.constant", gpu=_who(gpu), meanwhile=join(meanwhile, "and"), **counted)
 
 
-def _above_limit(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _above_limit(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return doubt in power that stays above the enforced limit, which no board does."""
     power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
     if power is None or limit is None or power <= _OVER_LIMIT * limit:
@@ -172,7 +182,7 @@ def _above_limit(readings: Columns, gpu: GpuIdentity) -> str | None:
     return Message("doubt.above-limit", gpu=_who(gpu), w=power, limit=limit)
 
 
-def _stuck(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _stuck(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return a busy GPU whose readings, power too, never change: an old value is repeated."""
     if _UTIL not in readings or _POWER not in readings or len(readings[TIME]) < _FEW:
         return None
@@ -191,7 +201,7 @@ def _stuck(readings: Columns, gpu: GpuIdentity) -> str | None:
     return Message("doubt.stuck", gpu=_who(gpu), s=float(lengths_s[worst]))
 
 
-def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _load_unknown(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return for how long other readings went on while the load was not told."""
     if _UTIL not in readings:
         return None
@@ -207,7 +217,7 @@ def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
     return Message("doubt.load-unknown", gpu=_who(gpu), unknown=unknown_s, whole=whole_s)
 
 
-def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _contradicted(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return what two rows of one instant say differently of a GPU.
 
     Raises:
@@ -251,7 +261,7 @@ _AGAIN, _FULL, _GREW = 2, 0.95, 1.02
 RAN_OUT = "read.out-of-memory-again"
 
 
-def _job_left(readings: Columns, gpu: GpuIdentity) -> str | None:
+def _job_left(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return that a job left the GPU, its memory free and nothing running for ten minutes.
 
     Memory that rose before it left says that it ran out. Many such pauses are jobs one by one,

@@ -83,7 +83,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     Files that name their devices (uuid, or host and index) are compared by these names, where both
     name them so. Others are of the GPUs of another file where the indices and models fit and the
     times do not overlap (a log that was rotated), or do and the readings agree. A file without GPUs
-    is of the only GPUs in its folder.
+    is of the only GPUs in its folder. Files of one bundle are, but for other models at other times.
 
     Raises:
         InputError: two files contradict each other about one GPU at one time, or a file may be of
@@ -92,8 +92,8 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     groups = Groups(len(files))
     for i, file in enumerate(files):
         if file.bundle is not None:
-            first = next(j for j, latter in enumerate(files) if latter.bundle == file.bundle)
-            groups.join(first, i)
+            together = (j for j, former in enumerate(files) if former.bundle == file.bundle)
+            groups.join(next(j for j in together if not _are_strangers(files[j], file)), i)
     _by_name(files, groups)
     _across_marks(files, groups)
     problems = [*_contradictions(files, groups), *_by_readings(files, groups)]
@@ -285,15 +285,21 @@ def fit(former: FileReadings, latter: FileReadings) -> bool:
         or (single and None in indices | latter_indices)
     ):
         return False
-    models = [{_model(gpu) for gpu in file.rows.gpus if gpu.model} for file in (former, latter)]
+    models = _models(former), _models(latter)
     sizes = [{gpu.memory_gib for gpu in f.rows.gpus if gpu.memory_gib} for f in (former, latter)]
     same_size = any(abs(a - b) <= _SAME_MEMORY * max(a, b) for a in sizes[0] for b in sizes[1])
     return (bool(models[0] & models[1]) or not all(models)) and (same_size or not all(sizes))
 
 
-def _model(gpu: GpuIdentity) -> str:
-    model = hardware.find(gpu.model)
-    return model.name if model else str(gpu.model).lower()
+def _are_strangers(former: FileReadings, latter: FileReadings) -> bool:
+    """Return whether files that were given together name other models, and at another time."""
+    models = _models(former), _models(latter)
+    return all(models) and models[0].isdisjoint(models[1]) and not _at_one_time(former, latter)
+
+
+def _models(file: FileReadings) -> set[str]:
+    pairs = ((hardware.find(gpu.model), gpu.model) for gpu in file.rows.gpus if gpu.model)
+    return {model.name if model else name.lower() for model, name in pairs}
 
 
 def _both_s(former: FileReadings, latter: FileReadings) -> tuple[float, float]:

@@ -31,7 +31,7 @@ _NEARLY_ONE = 1.1
 _MOST_PERCENT = 110.0
 _POWER_OVER_LIMIT = 1.3
 # Of its limit an idle board draws a tenth or more (68 of 700 W, H100, in the hardware table): less
-# than a fifth of that, read as milliwatts, is no reading in any unit.
+# than a fifth of that, read as milliwatts, is not what a board draws.
 _LEAST_DRAWN = 0.02
 # No board draws more; the largest superchip modules are below 3 kW.
 _MOST_WATTS = 3000.0
@@ -304,8 +304,8 @@ class RecordingBuilder:
             limit = limits.transform("median").to_numpy() * _POWER_OVER_LIMIT
             ceiling = np.where(np.isfinite(limit), limit, ceiling)
         over, share = values > ceiling, values * _MILLI / ceiling
-        least = _LEAST_DRAWN if "power.limit_w" in samples else 0.0
-        is_milli = over.any() and least <= np.nanmax(share) <= 1
+        floor = _LEAST_DRAWN if "power.limit_w" in samples else 0.0
+        is_milli = over.any() and floor <= np.nanmax(share) <= 1
         if is_milli and over.sum() > np.isfinite(share).sum() / 2:
             self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")
             return values * _MILLI

@@ -424,3 +424,17 @@ def test_equal_rows_of_one_second_are_readings(tmp_path: Path) -> None:
     profile = imported(tmp_path, "timestamp,index,utilization.gpu\n" + "".join(seconds))
     assert metric(profile, "util.kernel_time").mean == pytest.approx(0.25)
     assert noted(profile, "30 of 30 instants have two different readings")
+
+
+def test_what_holds_of_many_gpus_is_said_once(tmp_path: Path) -> None:
+    """Sixteen GPUs whose collector stands still are one sentence, not sixteen."""
+    header = "timestamp,index,utilization.gpu [%],power.draw [W]\n"
+    rows = [
+        f"2026/03/01 10:{s // 60:02}:{s % 60:02}.000, {gpu}, 90 %, 300 W\n"
+        for s in range(0, 600, 5)
+        for gpu in range(16)
+    ]
+    profile = imported(tmp_path, header + "".join(rows))
+    still = [note for note in profile.provenance.notes if "stands still" in note]
+    assert len(still) == 1
+    assert "GPU 4, and 11 more" in still[0]

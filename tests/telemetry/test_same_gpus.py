@@ -366,3 +366,21 @@ def test_two_idle_machines_are_not_copies_of_each_other(tmp_path: Path) -> None:
     busy = _log(tmp_path / "a.csv", _rows(range(0, 300, 10)), uuid=None)
     copied = _log(tmp_path / "b.csv", _rows(range(0, 290, 10)), uuid=None)
     assert len(_read(busy, copied)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "start", "jobs"),
+    [("Tesla T4", 2024, 2), ("NVIDIA H100", 2024, 1), ("Tesla T4", 2026, 1)],
+)
+def test_other_models_at_another_time_are_another_job_though_given_together(
+    model: str, start: int, jobs: int, tmp_path: Path
+) -> None:
+    """An H100 of 2026 and a T4 of 2024 are no job, for `import` as for `plan`."""
+    header = "timestamp,index,name,utilization.gpu [%]\n"
+    paths = []
+    for name, year in (("NVIDIA H100", 2026), (model, start)):
+        rows = (f"{year}/03/01 10:00:{s:02}.000, 0, {name}, {s} %\n" for s in range(60))
+        file = tmp_path / f"{len(paths)}.csv"
+        file.write_text(header + "".join(rows), encoding="utf-8")
+        paths.append(str(file))
+    assert len(read_telemetry(paths, Hints())) == jobs
