@@ -91,3 +91,17 @@ def test_a_jetson_is_not_sent_to_the_prices(
     text = " ".join(capsys.readouterr().err.split())
     assert "a Jetson (tegrastats), which nobody rents" in text
     assert "--machine" not in text
+
+
+def test_idle_ends_that_were_cut_away_are_said_by_diagnose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """48 of 60 s are in no share of the findings, which is said beside them."""
+    header = "timestamp,index,utilization.gpu,memory.used [MiB]\n"
+    loads = [0] * 24 + [40] * 12 + [0] * 24
+    rows = (f"2026/03/01 10:00:{s:02}.000,0,{load},9000\n" for s, load in enumerate(loads))
+    log = tmp_path / "smi.csv"
+    log.write_text(header + "".join(rows))
+    assert run(["diagnose", str(log)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "idle lead-in of 24 s and tail of 24 s are not in the statistics" in text

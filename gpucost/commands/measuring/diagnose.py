@@ -105,6 +105,10 @@ def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
 def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
     """Print the findings of a job, and return on how many lines."""
     lines = print_prose(_verdict(profile, findings))
+    # What was cut away is in none of the shares below.
+    for note in profile.provenance.notes:
+        if getattr(note, "code", "") == "read.idle-ends":
+            lines += print_prose(translate_text(note), indent="  ")
     for finding in findings:
         share = finding.waste_fraction
         grades = [word("severity", finding.severity), word("confidence", finding.confidence)]
