@@ -30,6 +30,7 @@ from templates.reports.job_screen import Action, FirstScreen, job_screen
 from templates.strangers import printable
 
 _LABEL_WIDTH = 10
+_LEAST_BAR = 10
 _BAR_WIDTH = 32
 _NAME_WIDTH = 26
 _COLOURS = {"waste": "red", "advice": "green", "pay": "bold"}
@@ -132,11 +133,13 @@ def _labelled(lines: list[tuple[str, Text]]) -> Grid:
 
 
 def _append_bar(text: Text, share: float, width: int) -> None:
-    """Append how busy the GPU is, as a bar where there is room for one."""
+    """Append how busy the GPU is, as a bar; on a line of its own where the last one is long."""
     busy = _("GPU busy {share}", share=percent(share))
-    room = min(_BAR_WIDTH, width - cell_len(text.plain.split("\n")[-1]) - cell_len(busy) - 4)
+    last, behind = cell_len(text.plain.split("\n")[-1]), cell_len(busy) + 1
+    space = "   " if last + 3 + _LEAST_BAR + behind <= width else "\n"
+    room = min(_BAR_WIDTH, width - behind - (last + len(space) if space.strip("\n") else 0))
     full = round(share * room)
-    text.append(f"   {chr(0x2588) * full}{chr(0x2591) * (room - full)} ", style="dim")
+    text.append(f"{space}{chr(0x2588) * full}{chr(0x2591) * (room - full)} ", style="dim")
     text.append(busy)
 
 

@@ -241,7 +241,10 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
             self,
             environment=_sorted({**self.environment, **variables(added, values)}),
             launcher=_launcher(
-                self.processes, self.nnodes, "numa" in self.launcher or _NUMA in added, restarts
+                self.processes,
+                self.nnodes,
+                numa="numa" in self.launcher or _NUMA in added,
+                max_restarts=restarts,
             ),
         )
 
@@ -255,14 +258,17 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             environment=_sorted(environment),
-            launcher=_launcher(self.processes, str(nodes), "numa" in self.launcher, restarts),
+            launcher=_launcher(
+                self.processes, str(nodes), numa="numa" in self.launcher, max_restarts=restarts
+            ),
         )
 
 
 def _launcher(
     processes: int,
     nnodes: str = "1",
-    numa: bool = False,  # noqa: FBT001, FBT002 - in the order of the launcher's words
+    *,
+    numa: bool = False,
     max_restarts: SettingValue | None = None,
 ) -> Settings:
     """Return what the launcher of the processes is told."""
@@ -302,8 +308,8 @@ def machine_settings(
         launcher=_launcher(
             processes,
             nnodes or str(run.nodes),
-            processes > 1 or _NUMA in added,
-            _restarts(added, values) if together is None else together,
+            numa=processes > 1 or _NUMA in added,
+            max_restarts=_restarts(added, values) if together is None else together,
         ),
         checkpoint_every_s=digits(run.needs.checkpoint_every_s) if trains else None,
     )
@@ -328,7 +334,7 @@ def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSe
     """
     return MachineSettings(
         environment=_sorted(_plain(processes, nodes, vcpus)),
-        launcher=_launcher(processes, str(nodes), processes > 1),
+        launcher=_launcher(processes, str(nodes), numa=processes > 1),
     )
 
 

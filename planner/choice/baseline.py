@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from planner.choice.requirements import Rejected, Requirements
+from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import Tenancy, Workload, assumption, impossible_figures
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
@@ -78,6 +78,9 @@ def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day:
     )
 
 
+_FLASH = "balanced"  # GCP's; its usual kind turns, those of the others do not
+
+
 def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     offer: Offer,
     count: int,
@@ -91,48 +94,18 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     """Return the bill of so many machines for so many hours of work, with the job's data.
 
     Each machine has its boot disk and its public address; those of an own machine are its owner's.
+    Data that a GPU reads lie on flash, so a provider whose usual disk is none is asked for its own.
     `extra` adds what interruptions cost: lost work and checkpoints, lines of their own. Of a
     machine that several jobs share the job bears its part, for as long as anyone holds it.
     """
     if tenancy is not None:
         hours = max(hours, tenancy.hours)
-    bill = quote(offer, usage_of_work(offer, count, hours, work, catalog, extra))
-    return bill if tenancy is None else part_of(bill, tenancy.held, tenancy.of)
-
-
-def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
-    offer: Offer,
-    count: int,
-    hours: float,
-    work: Workload,
-    catalog: Catalog,
-    extra: Billed | None = None,
-) -> Usage:
-    """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
-    added = () if extra is None else (extra.lost_s, extra.checkpoint_s)
-    times_s = [seconds(time_s) for time_s in (hours * 3600.0, *added)]
-    return use_of_work(work, count, catalog.as_of, offer.provider).lasting(*times_s)
-
-
-_FLASH = "balanced"  # GCP's; its usual kind turns, those of the others do not
-
-
-@lru_cache(maxsize=1024)
-def use_of_work(work: Workload, count: int, day: date, provider: str) -> Usage:
-    """Return the use of so many machines with the job's data, for no time at all.
-
-    Data that a GPU reads lie on flash, so a provider whose usual disk is none is asked for its own.
-
-    Args:
-        work: of the job.
-        count: machines.
-        day: of prices and rules.
-        provider: who sells them; an own machine has its own disk and address.
-    """
-    bought = provider != OWN
-    flash = _FLASH in rules_of(provider, day).kinds("volume_storage")
-    return Usage(
-        duration_s=0,
+    bought, day = offer.provider != OWN, catalog.as_of
+    flash = _FLASH in rules_of(offer.provider, day).kinds("volume_storage")
+    use = Usage(
+        duration_s=seconds(hours * 3600.0),
+        lost_work_s=0 if extra is None else seconds(extra.lost_s),
+        checkpoint_s=0 if extra is None else seconds(extra.checkpoint_s),
         count=count,
         boot_disk_bytes=work.boot_disk_bytes if bought else 0,
         boot_disk_h=None if work.boot_disk_h is None else Decimal(str(work.boot_disk_h)),
@@ -145,6 +118,8 @@ def use_of_work(work: Workload, count: int, day: date, provider: str) -> Usage:
         commitment="term" if work.storage_h is None else "month",
         as_of=day,
     )
+    bill = quote(offer, use)
+    return bill if tenancy is None else part_of(bill, tenancy.held, tenancy.of)
 
 
 @lru_cache(maxsize=1024)
@@ -524,24 +499,17 @@ def _other_form(profile: Profile, offer: Offer) -> tuple[str, ...]:
 def _assumed(
     profile: Profile, catalog: Catalog, requirements: Requirements, provider: str | None
 ) -> tuple[Offer | None, bool, tuple[str, ...]]:
-    """Return the cheapest machine of so many GPUs, within what was asked for; None if none is sold.
+    """Return a machine of so many GPUs, within what was asked for; None if none is sold.
 
     Of as many as the job has, else more, else several machines with fewer: but where the number of
     machines is stated and nobody sells one with so many, it may be its owner's, and nothing is
-    assumed.
+    assumed. It is of the seller that rents one GPU for least, so that jobs on more of them pay the
+    same for each; where that one has no such machine, the cheapest, which the note says.
     """
     gpu, name, nodes = source_gpu(profile), profile.job.name, profile.hardware.nodes
     each = max(1, profile.gpu_count // (nodes or 1))
-    sold = [
-        o
-        for o in catalog.offers
-        if o.gpu == gpu.name and o.purchase == "on_demand" and o.gpu_count >= (each if nodes else 1)
-        if (o.provider == provider if provider else not o.is_community)
-    ]
-    sold = [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None] or sold
-    sold = [o for o in sold if o.provider in requirements.providers] or sold
-    sold = [o for o in sold if placed(o, requirements.regions) is not None] or sold
-    each_usd = [o.usd_per_hour / Decimal(str(o.gpu_count)) for o in sold]
+    listed = _on_sale(gpu.name, catalog, requirements, provider)
+    sold = [o for o in listed if o.gpu_count >= (each if nodes else 1)]
     count = min((o.gpu_count for o in sold), key=lambda n: (n < each, abs(n - each)), default=0)
     sold = [o for o in sold if o.gpu_count == count]
     if not sold:
@@ -549,13 +517,47 @@ def _assumed(
         machine = gpu.name if each == 1 else f"{each}x {gpu.name}"
         note = Message(code, job=name, gpu=machine, provider=provider or "")
         return None, True, (note,)
-    offer = min(sold, key=lambda o: (o.usd_per_hour, o.place))
-    gpus = f"{offer.gpu_count:g}x {gpu.name}"
-    low, high = show(min(each_usd)), show(max(each_usd))
-    usd = show(offer.usd_per_hour / Decimal(str(offer.gpu_count)))
-    listed = {"place": offer.place, "gpus": gpus, "usd": usd, "low": low, "high": high}
-    note = Message("note.machine-assumed", job=name, **listed)
-    return offer, True, (note,)
+    cheapest = min(sold, key=_by_price)
+    single = min((o for o in listed if o.gpu_count == 1), key=_by_price, default=None)
+    same_seller = [o for o in sold if single is not None and o.provider == single.provider]
+    offer = min(same_seller or sold, key=_by_price)
+    how = "" if offer == cheapest else "-same-seller"
+    if single is not None and not same_seller:
+        how = "-other-seller"
+    prices = [_usd_per_gpu(o) for o in listed]
+    about = {
+        "place": offer.place,
+        "gpus": f"{offer.gpu_count:g}x {gpu.name}",
+        "usd": show(_usd_per_gpu(offer)),
+        "low": show(min(prices)),
+        "high": show(max(prices)),
+        "seller": single.provider if single else "",
+        "one": f"${show(single.usd_per_hour)}" if single else "",
+    }
+    return offer, True, (Message(f"note.machine-assumed{how}", job=name, **about),)
+
+
+def _on_sale(
+    gpu: str, catalog: Catalog, requirements: Requirements, provider: str | None
+) -> list[Offer]:
+    """Return the machines with a GPU that a job may be assumed to run on."""
+    sold = [
+        o
+        for o in catalog.offers
+        if o.gpu == gpu and o.purchase == "on_demand" and o.gpu_count >= 1
+        if (o.provider == provider if provider else not o.is_community)
+    ]
+    sold = [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None] or sold
+    sold = [o for o in sold if o.provider in requirements.providers] or sold
+    return [o for o in sold if placed(o, requirements.regions) is not None] or sold
+
+
+def _by_price(offer: Offer) -> tuple[Decimal, str]:
+    return offer.usd_per_hour, offer.place
+
+
+def _usd_per_gpu(offer: Offer) -> Decimal:
+    return offer.usd_per_hour / Decimal(str(offer.gpu_count))
 
 
 def _machines(profile: Profile, offer: Offer | None) -> int:
@@ -570,8 +572,8 @@ def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Re
     name = offer.place if offer else Message("speed.today")
     fails: list[Rejected] = []
 
-    def reject(reason: str, detail: str) -> None:
-        fails.append(Rejected(offer=name, reason=reason, detail=detail))  # type: ignore[arg-type]
+    def reject(reason: Reason, detail: str) -> None:
+        fails.append(Rejected(offer=name, reason=reason, detail=detail))
 
     if offer is not None:
         if caps.providers and offer.provider not in caps.providers:
@@ -610,11 +612,12 @@ def over_limits(
     if caps.deadline_h is not None and hours.high > caps.deadline_h:
         detail = Message("no.deadline", mid=hours.mid, high=hours.high, limit=caps.deadline_h)
         over = hours.high / max(caps.deadline_h, _TINY)
-        fails.append(Rejected(offer=name, reason="deadline", detail=detail, excess=over))
+        fails.append(Rejected(offer=name, reason="deadline", detail=detail, excess=round(over, 4)))
     if caps.budget_usd is not None and cost_high is not None and cost_high > caps.budget_usd:
         detail = Message("no.budget", usd=show(cost_high), budget=show(caps.budget_usd))
         times_over = cost_high / max(caps.budget_usd, Decimal(str(_TINY)))
-        fails.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
+        over = round(float(times_over), 4)
+        fails.append(Rejected(offer=name, reason="budget", detail=detail, excess=over))
     return fails
 
 

@@ -19,21 +19,22 @@ from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
+from statistics import fmean
 from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from planner.choice.baseline import bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.baseline import bill_of_work
 from planner.choice.offers import OnSale
-from planner.choice.requirements import Reason
+from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Tenancy, Workload
 from planner.models import interruption
 from planner.models.copies import Scaling
 from planner.models.costs import UsdRange
 from planner.models.draws import DRAWS, Cause, Row, Source, ends, spread, times
 from planner.models.estimate import Estimate
-from pricing.billing.lines import BY_TIME, QuoteLine
-from pricing.billing.quote import Part, Quote, Sums, Usage, in_sums, sums_of
+from pricing.billing.lines import QuoteLine
+from pricing.billing.quote import Quote, Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
@@ -90,22 +91,17 @@ class Interruptions:
         )
 
 
-def rate(
-    offer: Offer,
-    trace: interruption.Availability | None,
-    checkpoints: interruption.CheckpointCosts,
-    gpus: int,
-    machines: int = 1,
-) -> Interruptions | None:
+def rate(offer: Offer, needs: Requirements, gpus: int, machines: int = 1) -> Interruptions | None:
     """Return how often a job on a spot offer is interrupted; None where that is not known.
 
     Args:
         offer: spot capacity.
-        trace: of one machine; None: the provider's published bucket counts.
-        checkpoints: what one costs.
+        needs: the trace of one machine (none: the provider's published bucket counts), and what a
+            checkpoint costs.
         gpus: at work in one copy of the job, >= 1; they fail, too.
         machines: that one copy of the job stands on, >= 1; it stops when any of them is taken.
     """
+    trace, checkpoints = needs.spot_trace, needs.checkpoints
     up_s = trace.mean_up_s if trace else None
     if offer.purchase != "spot" or (trace and up_s is None):
         return None
@@ -133,14 +129,9 @@ def rate(
     )
 
 
-def misses_deadline(
-    work_h: float,
-    trace: interruption.Availability | None,
-    checkpoints: interruption.CheckpointCosts,
-    deadline_h: float | None,
-    gpus: int,
-) -> tuple[Reason, str] | None:
+def misses_deadline(work_h: float, needs: Requirements, gpus: int) -> tuple[Reason, str] | None:
     """Return why spot cannot keep a deadline; None where it can, or none is asked for."""
+    trace, checkpoints, deadline_h = needs.spot_trace, needs.checkpoints, needs.deadline_h
     if deadline_h is None:
         return None
     if trace is None:
@@ -171,9 +162,9 @@ _NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
 
 
-def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:
-    """Return what a bill's parts of some kinds come to."""
-    return sum((usd for what, usd in parts if what in kinds), _NOTHING)
+def _of_kinds(kinds: Collection[str], bill: Quote) -> Decimal:
+    """Return what a bill's lines of some kinds come to."""
+    return sum((line.usd for line in bill.lines if line.what in kinds), _NOTHING)
 
 
 class Candidate(Struct, frozen=True, kw_only=True, dict=True):
@@ -284,7 +275,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def quote(self) -> Quote:
         """The bill at the expected hours, with what is owed beside it."""
-        bill = self._bill("mid")
+        bill = self._bill_mid
         if not self._owed_beside:
             return bill
         owed = owed_line(self._owed_beside, self.catalog.as_of)
@@ -295,7 +286,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """What is owed for today's machines and is not in the bill of these."""
         if not self.stays:
             return self.owed
-        return max(_NOTHING, self.owed - _of_kinds(BY_TIME, self._sums.parts))
+        return max(_NOTHING, self.owed - self._bill_mid.by_time)
 
     @cached_property
     def missing(self) -> Decimal:
@@ -304,35 +295,34 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         A part that is unknown where the job runs today as well is unknown on both sides.
         """
         amount = _NOTHING
-        for what in self._sums.unknown:
+        for what in self._bill_mid.unknown:
             if what not in self.unknown_today:
-                dearest = self.dearest(what, self._usage("mid")) or _NOTHING
-                amount += max(_NOTHING, dearest - _of_kinds((what,), self._sums.parts))
+                dearest = self.dearest(what, self._bill_mid.usage) or _NOTHING
+                amount += max(_NOTHING, dearest - _of_kinds((what,), self._bill_mid))
         return amount
 
     @cached_property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
-        return self._sums.exact + self._owed_beside
+        return self._bill_mid.exact + self._owed_beside
 
     @property
     def at_least(self) -> bool:
         """Whether a part of the bill has no known price, so that it costs more."""
-        return bool(self._sums.unknown)
+        return self._bill_mid.at_least
 
     @cached_property
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
-        sums = self._sums
-        return self.expected + self.missing if sums.unknown else self.expected
+        return self.expected + self.missing if self.at_least else self.expected
 
     @cached_property
     def _bills(self) -> tuple[tuple[float, float], ...]:
         """Hours and bill with every cause at its low end, as expected, and at its high end."""
         other: tuple[End, ...] = ("low", "high")
         hours = {self._machine_hours(end): end for end in other}
-        bills = {h: self._sums_at(end).exact for h, end in hours.items() if h != self.hours_mid}
-        bills[self.hours_mid] = self._sums.exact
+        bills = {h: self._bill(end).exact for h, end in hours.items() if h != self.hours_mid}
+        bills[self.hours_mid] = self._bill_mid.exact
         return tuple(sorted((h, float(bill)) for h, bill in bills.items()))
 
     def _usd(self, hours: Row) -> list[float]:
@@ -354,21 +344,27 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         by_hours, by_time = self._usd(self._hours_row), self._by_time
         axis = f"price/{self.offer.provider}/{self.offer.purchase}"
         price = spread(axis, float(self.moved.low), 1.0, float(self.moved.high))
-        fixed = float(self._sums.exact) - by_time
+        fixed = float(self._bill_mid.exact) - by_time
         read = zip(by_hours, price, strict=True)
         return self._with_owed([fixed + (usd - fixed) * factor for usd, factor in read])
+
+    @property
+    def complete_row(self) -> Row:
+        """The bill in each draw, unknown parts at the dearest known price."""
+        missing = float(self.missing)
+        return tuple([usd + missing for usd in self.usd_row])
 
     def _with_owed(self, bills: list[float]) -> Row:
         """Return bills with what is owed for today's machines: theirs is never less."""
         if not self.stays:
             owed = float(self.owed)
             return tuple([usd + owed for usd in bills] if owed else bills)
-        floor = float(self._sums.exact) - self._by_time + float(self.owed)
+        floor = float(self._bill_mid.exact) - self._by_time + float(self.owed)
         return tuple([max(usd, floor) for usd in bills])
 
     @cached_property
     def _by_time(self) -> float:
-        return float(_of_kinds(BY_TIME, self._sums.parts))
+        return float(self._bill_mid.by_time)
 
     @cached_property
     def usd_range(self) -> UsdRange:
@@ -387,6 +383,15 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         return self.usd_range.high if self.offer.confidence == "low" else self.comparable
 
     @property
+    def mean(self) -> Decimal:
+        """The mean of the complete bill over all draws, no less than its middle.
+
+        Where no saving is asked for that holds in nearly all of them, a wide range must not win by
+        its middle alone.
+        """
+        return max(self.compared, Decimal(repr(fmean(self.complete_row))))
+
+    @property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
         return self._range(self._with_owed(self._usd(self._hours_row)))
@@ -394,7 +399,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
-        by_time = _of_kinds(BY_TIME, self._sums.parts)
+        by_time = self._bill_mid.by_time
         low, high = by_time * (self.moved.low - 1), by_time * (self.moved.high - 1)
         return UsdRange(low=self.expected + low, high=self.expected + high)
 
@@ -411,15 +416,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         return UsdRange(low=max(_NOTHING, min(low, expected)), high=max(high, expected))
 
     @cached_property
-    def _sums(self) -> Sums:
-        return self._sums_at("mid")
-
-    def _sums_at(self, end: End) -> Sums:
-        """Return what the bill comes to at one end of the hours."""
-        if self.tenancy is not None or self.interruptions is not None:
-            return in_sums(self._bill(end))
-        use = use_of_work(self.work, self.count, self.catalog.as_of, self.offer.provider)
-        return sums_of(self.offer, use, seconds(self._held_hours(end) * 3600.0))
+    def _bill_mid(self) -> Quote:
+        return self._bill("mid")
 
     def _held_hours(self, end: End) -> float:
         """Return the hours for which machines are held, without what interruptions add."""
@@ -428,12 +426,6 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def _extra(self, end: End) -> interruption.Billed | None:
         interruptions = self.interruptions
         return None if interruptions is None else interruptions.billed(self.work_hours(end), end)
-
-    def _usage(self, end: End) -> Usage:
-        hours, extra = self._held_hours(end), self._extra(end)
-        if self.tenancy is not None:
-            hours = max(hours, self.tenancy.hours)
-        return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)
 
     def _bill(self, end: End) -> Quote:
         return bill_of_work(

@@ -7,18 +7,18 @@ from planner.choice.candidate import Candidate
 from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
+from planner.prediction.sharing import processes_on
 from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService
 from planner.signals.signals import holds_in_advance
-from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
+from planner.signals.thresholds import BUSIEST, NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus
 from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
-BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _NOT_SOLD = frozenset(("rent.retired", "rent.network"))
 """Why nobody could rent it; the other reasons are to be asked about: listed, never recommended."""
 Why = tuple[Reason, str]
@@ -90,11 +90,19 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
     if total == needed or (cut and job.splits_the_model and size.machines == 1 and 8 % total == 0):
         return None
     if not context.profile.job.kind.trains:
+        if total < needed and may_run_together(size.offer, total, context):
+            return None
         code = "no.gpus-idle" if total > needed else "no.gpus-too-few"
         return "gpu-count", Message(code, n=total, used=needed, idle=total - needed)
     if total > needed and context.asked.objective != "time" and context.asked.deadline_h is None:
         return "gpu-count", Message("no.gpus-too-many", n=total, used=needed)
     return None
+
+
+def may_run_together(offer: Offer, gpu_count: int, context: JobContext) -> bool:
+    """Return whether fewer of today's GPUs have room for the processes of all of them."""
+    is_same = offer.gpu == context.gpu.name
+    return is_same and processes_on(context.profile, gpu_count) > 1
 
 
 def _region(size: OnSale, context: JobContext) -> Why | None:
@@ -151,8 +159,9 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
 
 
 def shares_held(profile: Profile, gpu_count: int) -> float:
-    """Return how many of today's shares of a split model each of so many GPUs holds; else 1."""
-    return max(1.0, profile.gpu_count / gpu_count) if profile.job.splits_the_model else 1.0
+    """Return how many of today's shares of a split model, or processes, each GPU would hold."""
+    ratio = profile.gpu_count / gpu_count if profile.job.splits_the_model else 1.0
+    return max(ratio, processes_on(profile, gpu_count))
 
 
 def holds(offer: Offer, gpus: int, profile: Profile, model: str | None, need_gib: float) -> bool:
@@ -202,6 +211,8 @@ def unproven(size: OnSale, context: JobContext) -> str | None:
         return None
     offer = size.offer
     sale = offer.not_for_rent_reason(context.catalog.as_of)
+    if sale is None and offer.network_gbps is None and _exchange(size, context):
+        return Message("rent.network-unknown")
     if sale is not None or not context.host.is_known:
         return sale
     if offer.vcpus and offer.ram_gib:
@@ -226,6 +237,11 @@ def _unseen_need(context: JobContext) -> str:
     return Message("no.memory-unmeasured")
 
 
+def _exchange(size: OnSale, context: JobContext) -> bool:
+    """Return whether several machines work on the same, over a network that is not today's."""
+    return size.machines > 1 and not size.today and not context.profile.works_apart
+
+
 def _connected(size: OnSale, context: JobContext) -> Why | None:
     offer, count, today = size.offer, size.machines, context.profile.hardware
     splits = context.profile.job.splits_a_step
@@ -235,11 +251,9 @@ def _connected(size: OnSale, context: JobContext) -> Why | None:
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in FAST_LINKS:
         link = {"pcie": "PCIe"}.get(offer.interconnect or "", offer.interconnect)
         return "interconnect", Message("no.nvlink", link=link or Message("no.links-unknown"))
-    if count == 1 or size.today or context.profile.works_apart:
+    network = offer.network_gbps if _exchange(size, context) else None
+    if network is None:  # what is not known is to be asked: `unproven`
         return None
-    network = offer.network_gbps
-    if network is None:
-        return "interconnect", Message("no.network-unknown", n=count)
     if splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
         return "interconnect", Message("no.network-slow", gbit=network, n=count)
     return None

@@ -25,9 +25,9 @@ from planner.choice.requirements import HOURS_A_MONTH
 from planner.choice.workload import measured_requests_per_s
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
-from planner.models.draws import Source
+from planner.models.draws import DRAWS, Source
 from planner.models.interruption import CHECKPOINTS
-from planner.prediction.kernels import arithmetic
+from planner.signals.compute_share import arithmetic
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
@@ -43,6 +43,7 @@ _MACHINE = attrgetter("offer.provider", "offer.gpu", "offer.gpu_count", "count",
 _PEAKS = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
 _DOUBLE = attrgetter("fp64_tflops", "memory_bandwidth_gb_s")  # of what computes in it
 _SAME = Decimal("0.99")  # of a bill: what saves less saves nothing
+_LIKELY = 0.8  # of the draws in which what is called the cheapest costs less; our choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,9 @@ class Named:
 
     Attributes:
         smallest_change: of the changes that pay for themselves, the smallest; `o0` where none does.
-        cheapest: the lowest expected cost among dated prices and speeds within the fit, today's
-            machine included.
+        cheapest: the lowest expected cost among dated prices and speeds within the fit that is
+            surely below today's, and likely below the recommended option's; else that option, or
+            today's machine.
         first_launchable: the first of the list that this version can launch; None where none is.
     """
 
@@ -134,7 +136,10 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
     gains = Weighing(
         context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     )
-    best, smallest, cheapest = _best(gains, context), gains.smallest(), _cheapest(ranked, context)
+    best, smallest = gains.least_spent(), gains.smallest()
+    if context.asked.objective == "time":
+        best = next(iter(gains.candidates), None)
+    cheapest = _cheapest(ranked, best, context)
     reason = None if best else _why_kept(ranked, cheapest, gains, context)
     if _costs_more_than_cores(None if best is None else gains.of(best), context):
         best = smallest = cheapest = None
@@ -213,12 +218,6 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)
 
 
-def _best(gains: Weighing, context: JobContext) -> Candidate | None:
-    if context.asked.objective == "time":
-        return gains.candidates[0] if gains.candidates else None
-    return gains.least_spent()
-
-
 def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
     """Return whether a machine without a GPU carries the job, and spends less than any change."""
     effort = effort_usd(CPU_MOVE_H, context.asked.engineer_usd_per_hour)
@@ -248,7 +247,8 @@ def _why_kept(
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
-    best = gains.of(cheapest or min(cheaper, key=lambda candidate: candidate.comparable))
+    sure = [candidate for candidate in cheaper if _is_known(candidate, context)] or cheaper
+    best = gains.of(cheapest or min(sure, key=lambda candidate: candidate.comparable))
     nearest = min(map(gains.of, gains.candidates), key=lambda w: w.spends, default=best)
     why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
     if (first.code, why.code) == ("keep.not-sure", "keep.work"):
@@ -328,19 +328,35 @@ def _why_not_sure(weighed: Worth, machine: str, context: JobContext, today: Deci
     return Message("keep.not-sure", machine=machine, mid=mid, high=top, today=paid, doubt=doubt)
 
 
-def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
-    """Return the candidate of least expected cost; None where today's machine costs no more."""
+def _cheapest(
+    ranked: list[Candidate], best: Candidate | None, context: JobContext
+) -> Candidate | None:
+    """Return the candidate of least expected cost that surely costs less than today's machine.
+
+    And likely less than the recommended one, if another is: what as likely as not costs more is not
+    the cheapest, whatever the middle of its range. None where today's machine is.
+    """
     candidates = [] if _is_blind(context) else ranked
     sure = [candidate for candidate in candidates if _is_known(candidate, context)]
     if not sure and context.baseline.must_change:
-        sure = candidates  # something has to be taken, as in `_paying`
-    cost = min((candidate.comparable for candidate in sure), default=None)
-    equal = [candidate for candidate in sure if candidate.comparable == cost]
-    lowest = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)
+        sure = candidates  # something has to be taken, as in `_may_be_recommended`
     today = None if context.baseline.must_change else context.baseline.cost
-    if lowest is None or (today is not None and today * _SAME <= lowest.comparable):
-        return None
-    return lowest
+    sure.sort(key=lambda c: (c.comparable, c.hours_mid, c.offer.place))
+    for candidate in sure:
+        if today is not None and today * _SAME <= candidate.comparable:
+            return None
+        saves = today is None or candidate.usd_range.high < today
+        if candidate is best or (saves and _likely_costs_less(candidate, best)):
+            return candidate
+    return None
+
+
+def _likely_costs_less(candidate: Candidate, best: Candidate | None) -> bool:
+    """Return whether a bill is below the recommended one in most of the draws that they share."""
+    if best is None:
+        return True
+    pairs = zip(candidate.complete_row, best.complete_row, strict=True)
+    return sum(usd < usd_of_best for usd, usd_of_best in pairs) >= _LIKELY * DRAWS
 
 
 def _is_blind(context: JobContext) -> bool:

@@ -127,18 +127,18 @@ Reason = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """An offer that cannot be taken, and why.
+class Rejected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An offer that cannot be taken, or today's machine that breaks a limit, and why.
 
     Attributes:
-        offer: `provider/type`, the least dear of those rejected alike.
+        offer: `provider/type`, the least dear of those rejected alike; empty in plans of versions
+            that did not say it of today's machine.
         reason: one word.
         detail: one sentence with the figures.
         excess: how far over the limit it is, as a multiple of it; 1 where there is no degree.
     """
 
-    offer: str
+    offer: str = ""
     reason: Reason
     detail: str
     excess: float = 1.0

@@ -9,10 +9,9 @@ start is paid for.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, check_ends, misses_deadline, rate
 from planner.choice.changes import effort_hours, structural
 from planner.choice.context import JobContext, measured_cores
-from planner.choice.feasibility import BUSIEST, checks_of, refusal, too_slow, unproven
+from planner.choice.feasibility import checks_of, may_run_together, refusal, too_slow, unproven
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, idle_shares
@@ -43,6 +42,7 @@ from planner.serving.measured_service import MeasuredService, fuller_batch
 from planner.serving.search import RATE_SPREAD
 from planner.signals.finding import Saved
 from planner.signals.signals import PARTS, idle_pause_s, open_hours
+from planner.signals.thresholds import BUSIEST
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
@@ -54,7 +54,6 @@ from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN, MORE, _FAST_NETWORK = "scale-down", "more-gpus", "fast-network"
 _MORE_REQUESTS, _WORKERS = "more-requests", "dataloader-workers"
-_SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
 _NOTHING_DONE = Way.of(())
@@ -108,16 +107,18 @@ def _offered(context: JobContext) -> Iterator[Offer]:
     if paid:
         yield paid
     for cheapest in market.cheapest(today.region if today else None, context.stays_on):
-        if paid is None or _SALE(cheapest) != _SALE(paid):
+        if paid is None or cheapest.sale != paid.sale:
             yield cheapest
 
 
 def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
-    """Yield the machines of an offer that a job takes; of another GPU one for training, too."""
+    """Yield the machines of an offer that a job takes; and one where it may do with fewer GPUs."""
     size, differs = context.sized(offer), offer.gpu != context.gpu.name
     yield size
-    if size.machines > 1 and offer.gpu_count > 1 and differs and context.profile.job.kind.trains:
-        yield size._replace(machines=1, used=round(offer.gpu_count))
+    trains = offer.gpu_count > 1 and differs and context.profile.job.kind.trains
+    gpus = round(offer.gpu_count)
+    if size.machines > 1 and (trains or may_run_together(offer, max(1, gpus), context)):
+        yield size._replace(machines=1, used=gpus)
 
 
 class _Speeds(NamedTuple):
@@ -173,7 +174,7 @@ def _consider(
     offer = size.offer
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
-    placed = _place(size, layout, speeds.kernels, context)
+    placed = _taken(size, layout, speeds.kernels, context)
     if ruled_out := set(placed.changes) & set(context.asked.without):
         why = Message("no.ruled-out", codes=sorted(ruled_out))
         return [], [Rejected(offer=offer.name, reason="moves", detail=why)]
@@ -256,14 +257,13 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
 
 
 class _Taken(NamedTuple):
-    """An offer that can run the job; `make` makes candidates of it from what actions change."""
+    """An offer that can run the job: what all ways to run it there have in common."""
 
     size: OnSale
     layout: Layout
     changes: tuple[str, ...]
     doubt: str | None
     stays: bool
-    make: Callable[..., Candidate]
 
 
 def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Saved]:
@@ -299,7 +299,7 @@ def price_changes(
     speeds = _speeds(layout, context, ways, _kernels(today.gpu, context))
     if isinstance(speeds, InputError):
         raise speeds
-    placed, saves = _place(size, layout, speeds.kernels, context), []
+    placed, saves = _taken(size, layout, speeds.kernels, context), []
     for way in ways:
         bill = _candidate(placed, speeds, context, way)
         low, high = bill.usd_range.low, bill.usd_range.high
@@ -309,27 +309,10 @@ def price_changes(
     return saves
 
 
-def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
-    offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
-    needs, at_work = context.asked, max(1, size.used)
-    stays = context.baseline.is_paid(offer, size.machines * context.work.replicas)
-    make = partial(
-        Candidate,
-        size=size,
-        hours_of_work=context.work.hours_at_work,
-        work=context.work,
-        interruptions=rate(offer, needs.spot_trace, needs.checkpoints, at_work, size.machines),
-        catalog=context.catalog,
-        dearest=context.market.dearest,
-        # Today's price is the same on both sides.
-        moved=UNMOVED if offer == context.baseline.offer else offer.moved(context.catalog.as_of),
-        tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
-        owed=context.baseline.owed,
-        stays=stays,
-        unknown_today=bill.unknown if today and bill and today.provider == offer.provider else (),
-    )
+def _taken(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
+    stays = context.baseline.is_paid(size.offer, size.machines * context.work.replicas)
     changes = structural(size, kernels, context)
-    return _Taken(size, layout, changes, unproven(size, context), stays, make)
+    return _Taken(size, layout, changes, unproven(size, context), stays)
 
 
 def _layout(size: OnSale, context: JobContext) -> Layout:
@@ -365,15 +348,28 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
     )
     if scaled is not None:
         codes = _said_of_copies(codes, scaled, context)
-    return placed.make(
+    offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
+    return Candidate(
+        size=size,
         count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         codes=(*codes, *placed.changes),
-        effort_hours=effort_hours(size.offer, actions, placed.changes, context),
+        effort_hours=effort_hours(offer, actions, placed.changes, context),
         speed=speed,
+        hours_of_work=context.work.hours_at_work,
         idle_hours=context.work.idle_hours_with(codes),
         causes=hours.causes,
         basis=hours.basis,
+        work=context.work,
+        interruptions=rate(offer, context.asked, max(1, size.used), size.machines),
+        catalog=context.catalog,
+        dearest=context.market.dearest,
+        # Today's price is the same on both sides.
+        moved=UNMOVED if offer == today else offer.moved(context.catalog.as_of),
+        tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
+        owed=context.baseline.owed,
+        stays=placed.stays,
+        unknown_today=bill.unknown if today and bill and today.provider == offer.provider else (),
         scaling=scaled,
     )
 
@@ -398,7 +394,7 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
     count, gpus = candidate.size.machines, max(1, candidate.size.used)
     if needs.deadline_h is not None and count > 1:
         return "deadline", Message("no.trace-of-one", n=count)
-    return misses_deadline(work_h, needs.spot_trace, needs.checkpoints, needs.deadline_h, gpus)
+    return misses_deadline(work_h, needs, gpus)
 
 
 class _Hours(NamedTuple):

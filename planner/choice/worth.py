@@ -96,7 +96,8 @@ class Worth:
         candidate: what is weighed.
         move: of the data; None where they stay.
         benefit: of changing to it.
-        spends: expected dollars of the horizon by `Candidate.compared`, work and move included.
+        spends: expected dollars of the horizon by `Candidate.compared`, work and move included; by
+            `Candidate.mean` where something has to change, whether it pays or not.
     """
 
     candidate: Candidate
@@ -125,6 +126,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
     once = effort + ((moved.once_usd if moved else None) or _ZERO)
     saves = None if today is None else (today - high) * periods
     expected = None if today is None else today - candidate.expected
+    usd = candidate.mean if context.baseline.must_change else candidate.compared
     return Worth(
         candidate=candidate,
         move=moved,
@@ -137,7 +139,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
             net_usd=None if saves is None else saves - once,
             pays_back_periods=float(once / expected) if expected and expected > 0 else None,
         ),
-        spends=candidate.compared * periods + once,
+        spends=usd * periods + once,
     )
 
 

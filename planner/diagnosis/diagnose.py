@@ -7,7 +7,7 @@ import msgspec
 
 from planner.actions import ACTIONS, action
 from planner.actions.action import Action, compatible
-from planner.diagnosis.rules import RULES, Case, Rule
+from planner.diagnosis.rules import RULES, Case, Rule, at_work_share
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
@@ -135,7 +135,7 @@ def reading_at(test: Test, signals: Signals) -> Reading | None:
 def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:
     """Let causes claim from the idle and the busy time in order of confidence, then of size."""
     busy = signals[BUSY]
-    busy_share = busy if isinstance(busy, float) else None
+    busy_share = busy * at_work_share(signals) if isinstance(busy, float) else None
     # Where busy time is unknown, all causes share the whole.
     left = {"all": 1.0} if busy_share is None else {"idle": 1.0 - busy_share, "busy": busy_share}
     left["outside"] = 1.0

@@ -15,7 +15,7 @@ import msgspec
 
 from planner.signals.condition import Signals, Test, parse_test
 from planner.signals.finding import Certainty, Severity
-from planner.signals.thresholds import BUSY, SM
+from planner.signals.thresholds import AT_WORK, BUSY, SM
 from pricing.message import Message
 
 Pool = Literal["idle", "busy", "outside"]
@@ -38,11 +38,24 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     words: str
 
     def share(self, signals: Signals) -> float | None:
-        """Return the share of the whole bill, 0-1; None where unknown."""
+        """Return the share of the whole bill, 0-1; None where unknown.
+
+        Of time on GPUs it is the part of those that work: a GPU at rest waits for nobody.
+        """
         names, law = _LAWS.get(self.of, ((self.of,), lambda share: share))
         numbers = [value for name in names if isinstance(value := signals[name], float | int)]
-        share = law(*numbers) if len(numbers) == len(names) else None
-        return share if share is None or not self.faster else share * (1.0 - 1.0 / self.faster)
+        share: float | None = law(*numbers) if len(numbers) == len(names) else None
+        if share is None:
+            return None
+        if self.pool != "outside" and AT_WORK not in names:
+            share *= at_work_share(signals)
+        return share if not self.faster else share * (1.0 - 1.0 / self.faster)
+
+
+def at_work_share(signals: Signals) -> float:
+    """Return the part of the job's GPUs that work, above 0, at most 1."""
+    share = signals[AT_WORK]
+    return share if isinstance(share, float) else 1.0
 
 
 # Wastes that follow from signals by a law, each with those.
@@ -50,8 +63,8 @@ _LAWS: Mapping[str, tuple[tuple[str, ...], Callable[..., float | None]]] = {
     "waiting": ((BUSY,), lambda busy: 1.0 - busy),
     "unfilled": ((BUSY, SM), lambda busy, sm: max(0.0, busy - sm)),
     "uneven": (
-        (BUSY, "util.kernel_time.most"),
-        lambda mean, peak: max(0.0, 1.0 - mean / peak) if peak else None,
+        (BUSY, "util.kernel_time.most", AT_WORK),
+        lambda mean, peak, part: max(0.0, 1.0 - mean * part / peak) if peak else None,
     ),
     "batch-left": (("serving.fuller_batch",), lambda more: 1.0 - 1.0 / more),
     # Of GPU time, what waits for the slowest rank.

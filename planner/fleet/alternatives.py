@@ -13,13 +13,12 @@ from decimal import Decimal
 from itertools import count
 
 from planner.choice.baseline import gpu_memory_gib
-from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import Draft, drafts
 from planner.fleet.fleet import Alternative, Fleet, Placement, Together, total
 from planner.fleet.placements import Away, Elsewhere, Home, Movable, ended_jobs, remote_home
 from planner.fleet.tenant import CONTEXT_GIB, PackingCache, Tenant, why_alone
-from planner.signals.thresholds import USABLE
+from planner.signals.thresholds import BUSIEST, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 
@@ -74,7 +73,7 @@ def find_alternatives(
     ]
     cheaper.sort(key=lambda job: (job[0].cost_after, job[1].place, job[1].purchase))
     first, listed = len(fleet.placements), cheaper[:LISTED]
-    packed_before.remote_homes.update((_place(offer), moves) for _, offer, moves in listed)
+    packed_before.remote_homes.update((offer.sale, moves) for _, offer, moves in listed)
     return tuple(_alternative(jobs, *job, first) for job in listed)
 
 
@@ -90,7 +89,7 @@ def searched(
     In those that are listed the jobs that move are packed by first fit alone, as in
     `packed_before`.
     """
-    moves = packed_before.remote_homes[_place(alternative.offer)]
+    moves = packed_before.remote_homes[alternative.offer.sale]
     (packed,) = _packed(jobs, [moves], requirements, catalog, packed_before, quick=False)
     if packed.cost_after > alternative.fleet.cost_after:
         return alternative
@@ -211,9 +210,9 @@ def _promising(
         tenant = tenants[job.name]
         if tenant.home is None:
             continue
-        cost, leaves = bills.get(job.name, tenant.home.usd), _place(tenant.home.offer)
+        cost, leaves = bills.get(job.name, tenant.home.usd), tenant.home.offer.sale
         for to in job.elsewhere:
-            site = _place(to.offer)
+            site = to.offer.sale
             gains = saves.setdefault(site, {})
             gains[leaves] = gains.get(leaves, _NOTHING) + cost - to.usd * _part(tenant, to)
             moving.setdefault(site, {})[job.name] = (job, leaves, to)
@@ -227,10 +226,6 @@ def _promising(
             moves = {name: full[name][2] for name in sorted(full)}
             promising.append((next(iter(moves.values())).offer, moves))
     return promising
-
-
-def _place(offer: Offer) -> Place:
-    return offer.provider, offer.instance_type, offer.region, offer.purchase
 
 
 def _part(tenant: Tenant, to: Elsewhere) -> Decimal:

@@ -22,7 +22,7 @@ from planner.choice.candidate import owed_line
 from planner.choice.context import host_lacks, host_need, host_unknown, together
 from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet, Placement, Together, total
-from planner.fleet.placements import Home, today
+from planner.fleet.placements import Home
 from planner.fleet.tenant import (
     Packing,
     PackingCache,
@@ -461,34 +461,6 @@ def _data(tenant: Tenant) -> tuple[QuoteLine, ...]:
     return tenant.home.data_lines if tenant.home else ()
 
 
-def consolidate(  # noqa: PLR0913 - what a packing is made of
-    jobs: Iterable[tuple[Profile, Baseline]],
-    requirements: Requirements,
-    homes: Mapping[str, Home | None] | None = None,
-    catalog: Catalog | None = None,
-    *,
-    quick: bool = False,
-    packed_before: PackingCache | None = None,
-    ended: Mapping[str, Decimal] | None = None,
-) -> Fleet:
-    """Return the fleet on fewer GPUs; without homes each job is packed where it runs today.
-
-    The other arguments are those of `drafts`.
-    """
-    pairs = list(jobs)
-    at = {p.job.name: today(p, b) for p, b in pairs} if homes is None else homes
-    (draft,) = drafts(
-        pairs,
-        requirements,
-        [at],
-        catalog,
-        quick=quick,
-        packed_before=packed_before or PackingCache(),
-        ended=ended or {},
-    )
-    return draft.fleet()
-
-
 def drafts(  # noqa: PLR0913 - what a packing is made of
     jobs: Sequence[tuple[Profile, Baseline]],
     requirements: Requirements,
@@ -554,6 +526,5 @@ def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:
     groups: dict[tuple[str, str, str, str], list[Tenant]] = defaultdict(list)
     for tenant in tenants:
         if tenant.home is not None:
-            offer = tenant.home.offer
-            groups[offer.provider, offer.instance_type, offer.region, offer.purchase].append(tenant)
+            groups[tenant.home.offer.sale].append(tenant)
     return [groups[key] for key in sorted(groups)]

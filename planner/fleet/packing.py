@@ -12,7 +12,6 @@ import numpy as np
 
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.context import crowded, need_beside_others, shared_host
-from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Reason, Requirements
 from planner.fleet.executor import map_on
 from planner.fleet.search import Packed, StopSearch, pack_rows, plain_bound
@@ -40,7 +39,7 @@ from planner.models.copies import busiest, on_gpu_ms, stretch
 from planner.prediction.sharing import most_beside
 from planner.prediction.slices import memory_growth
 from planner.signals.signals import PARTS
-from planner.signals.thresholds import USABLE
+from planner.signals.thresholds import BUSIEST, USABLE
 from pricing.message import Message
 
 _ROUNDING = 1e-9

@@ -42,8 +42,8 @@ class BilledHome:
         speed: of the job alone there, relative to today.
         profile: what was measured, its use of the GPU as it would be there.
         moved: whether it is another machine than today's.
-        low: the bill at the low end of hours and price; None: as expected, for it is paid today.
-        high: at the high end.
+        ends: the bill at the low end of hours and price, and at the high one; as expected where it
+            is paid today.
         effort_hours: engineering time to bring the job there, our estimate.
         moving_usd: what it costs to bring its data there, once; None: not known.
     """
@@ -54,8 +54,7 @@ class BilledHome:
     speed: Estimate
     profile: Profile
     moved: bool = False
-    low: Decimal | None = None
-    high: Decimal | None = None
+    ends: tuple[Decimal, Decimal]
     effort_hours: float = 0.0
     moving_usd: Decimal | None = Decimal(0)
 
@@ -68,13 +67,6 @@ class BilledHome:
     def data_lines(self) -> tuple[QuoteLine, ...]:
         """What the job's own traffic and storage cost; sharing a GPU does not save them."""
         return of_the_data(self.quote)
-
-    @property
-    def ends(self) -> tuple[Decimal, Decimal]:
-        """The bill at the low and at the high end."""
-        expected = self.usd
-        low = expected if self.low is None else self.low
-        return low, expected if self.high is None else self.high
 
 
 def of_the_data(bill: Quote) -> tuple[QuoteLine, ...]:
@@ -115,6 +107,7 @@ def today(profile: Profile, baseline: Baseline) -> "Home | None":
         offer=baseline.offer,
         hours=baseline.hours.mid,
         quote=baseline.quote,
+        ends=(baseline.quote.exact, baseline.quote.exact),
         speed=exactly(1.0, Message("speed.today")),
         profile=on_whole(profile),
     )
@@ -146,8 +139,7 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> "Home | N
         speed=best.speed,
         profile=busy_there(context.profile, _busier(context, best)),
         moved=True,
-        low=best.usd_range.low,
-        high=best.usd_range.high,
+        ends=(best.usd_range.low, best.usd_range.high),
         effort_hours=best.effort_hours,
         moving_usd=moving_usd(
             context.profile, context.baseline, context.work, best.offer, context.catalog
@@ -174,12 +166,6 @@ def find_elsewhere(
     one_gpu = context.profile.gpu_count == 1 and context.work.replicas == 1
     if home is None or not one_gpu or not may_move(context):
         return ()
-    today_offer = (
-        home.offer.provider,
-        home.offer.instance_type,
-        home.offer.region,
-        home.offer.purchase,
-    )
     return tuple(
         Elsewhere(
             offer=item.offer,
@@ -200,8 +186,7 @@ def find_elsewhere(
         and item.offer.dated
         and not item.speed.weak
         and not item.at_least
-        and (item.offer.provider, item.offer.instance_type, item.offer.region, item.offer.purchase)
-        != today_offer
+        and item.offer.sale != home.offer.sale
     )
 
 

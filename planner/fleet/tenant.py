@@ -18,7 +18,6 @@ import msgspec
 
 from planner.choice.baseline import Baseline
 from planner.choice.context import host_share
-from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Requirements
 from planner.choice.workload import DAY_H, hourly_demand, measured_requests_per_s
 from planner.fleet.placements import Away, Home
@@ -30,6 +29,7 @@ from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
 from planner.signals.signals import too_little_read, worst_latency_ms
+from planner.signals.thresholds import BUSIEST
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 from pricing.message import Message

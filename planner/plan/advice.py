@@ -17,12 +17,11 @@ from planner.actions.action import compatible
 from planner.choice.baseline import LIMITS, Baseline, bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import CPU_MOVE_H, USE_GPU, JobContext
-from planner.choice.feasibility import BUSIEST
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
 from planner.choice.search import MORE, SCALE_DOWN, is_late, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
-from planner.diagnosis.diagnose import SWITCH_HOURS
+from planner.diagnosis.diagnose import SWITCH_HOURS, without_actions
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
 from planner.models.estimate import digits, digits_of
@@ -33,7 +32,7 @@ from planner.profile.kinds import JobKind
 from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
-from planner.signals.thresholds import FAILING, LEFT_ON
+from planner.signals.thresholds import BUSIEST, FAILING, LEFT_ON
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.listing import as_typed
@@ -79,7 +78,7 @@ def cure_now(
         choice: the recommended option; None for "leave it".
         options: that are listed.
     """
-    findings = context.findings
+    findings = without_actions(context.findings, _against(choice))
     if (without := _without_gpu(context)) is not None:
         return without
     if must_end(findings):
@@ -109,6 +108,13 @@ def cure_now(
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
     return None if cure is None else _try(cure, context, priced.get(cure.code))
+
+
+def _against(choice: Option | None) -> frozenset[str]:
+    """Return the actions that nobody takes with the recommended option: each does the opposite."""
+    codes = choice.actions if choice else ()
+    chosen = frozenset(code for code in codes if ACTIONS[code].kind == "structural")
+    return frozenset(code for code, cure in ACTIONS.items() if not chosen.isdisjoint(cure.excludes))
 
 
 def _without_gpu(context: JobContext) -> Now | None:
@@ -506,6 +512,7 @@ def suggest_experiment(
     paid, choice = context.baseline.cost, recommended_option(options, recommended)
     # What is dearer however the experiment goes is not worth one.
     cheaper = [o for o in in_time if paid is None or o.usd_range.low < paid]
+    cheaper.sort(key=lambda o: o.speed.weak)  # what can be rented first
     first = [o for o in cheaper if o.id == cheapest]
     abouts = [choice] if choice else [*first, *cheaper[:1]]
     trials = (_best_trial(context, about) for about in abouts if about.hours.low > 0.0)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from planner.choice.requirements import Period, Requirements
 from planner.fleet.alternatives import find_alternatives, searched
-from planner.fleet.consolidate import consolidate
+from planner.fleet.consolidate import drafts
 from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.placements import Movable, ended_jobs
 from planner.fleet.tenant import PackingCache
@@ -124,7 +124,9 @@ def _pack(
     jobs: Sequence[Movable], needs: Requirements, catalog: Catalog, cache: PackingCache
 ) -> Fleet:
     pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
-    fleet = consolidate(pairs, needs, homes, catalog, packed_before=cache, ended=ended_jobs(jobs))
+    ended = ended_jobs(jobs)
+    (draft,) = drafts(pairs, needs, [homes], catalog, quick=False, packed_before=cache, ended=ended)
+    fleet = draft.fleet()
     if not any(job.elsewhere for job in jobs):
         return fleet
     return replace(fleet, alternatives=find_alternatives(jobs, fleet, needs, catalog, cache))

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from msgspec import structs
 
@@ -75,7 +76,10 @@ def plan_cluster(
         ):
             continue
         regions = requirements.regions or ((region,) if region and not leaves else ())
-        plan = draft(replace(requirements, providers=(provider,), regions=regions), change)
+        limits = replace(requirements, providers=(provider,), regions=regions)
+        plan = draft(limits, change)
+        if not leaves:
+            plan = _on_its_nodes(plan, cluster, partial(draft, limits))
         if plan.period != "month":
             raise InputError(
                 "--cluster is priced by the month: leave out --work-total, or --cluster."
@@ -96,6 +100,33 @@ def plan_cluster(
     ]
     total = replace(best, clusters=(*best.clusters, *not_taken))
     return replace(total, roi=roi(total.total, total.period, requirements.engineer_usd_per_hour))
+
+
+def _is_foreign(job: JobDraft, provider: str) -> bool:
+    """Return whether a job is assumed to run elsewhere: its cluster's provider has no such GPU."""
+    offer = job.baseline.offer
+    return job.baseline.assumed and offer is not None and offer.provider != provider
+
+
+def _on_its_nodes(
+    plan: PlanDraft, cluster: Cluster, draft: Callable[[Callable[[JobDraft], JobDraft]], PlanDraft]
+) -> PlanDraft:
+    """Return the plan; jobs that no node of the cluster can run today are on the cheapest that can.
+
+    Which these are, it says.
+    """
+    foreign = [job for job in plan.jobs if _is_foreign(job, cluster.provider)]
+    if not foreign:
+        return plan
+    notes = tuple(_has_no_node(job, cluster) for job in foreign)
+    plan = draft(lambda job: leaving(job) if _is_foreign(job, cluster.provider) else job)
+    return replace(plan, assumptions=(*notes, *plan.assumptions))
+
+
+def _has_no_node(job: JobDraft, cluster: Cluster) -> Message:
+    offer, kind = job.baseline.offer, cluster.kind.upper()
+    gpu, place = (offer.gpu, offer.place) if offer else ("", "")
+    return Message("cluster.not-sold", job=job.name, kind=kind, gpu=gpu, place=place)
 
 
 def _machine(cluster: Cluster) -> str | None:
@@ -136,16 +167,18 @@ class _Nodes:
         self.serves |= serves
 
 
-def _today(jobs: Iterable[JobDraft]) -> Iterator[tuple[JobDraft, Offer, float, float]]:
-    """Yield the jobs with their node size, hours, and nodes."""
+def _today(
+    jobs: Iterable[JobDraft], provider: str
+) -> Iterator[tuple[JobDraft, Offer, float, float]]:
+    """Yield the jobs on nodes of a provider with their node size, hours, and nodes."""
     for job in jobs:
         base = job.baseline
-        if base.offer is not None:
+        if base.offer is not None and not _is_foreign(job, provider):
             part = base.tenancy.held / base.tenancy.of if base.tenancy else 1.0
             yield job, base.offer, base.hours.mid, base.count * part
 
 
-def _after(plan: PlanDraft) -> Iterator[tuple[JobDraft, Offer, float, float]]:
+def _after(plan: PlanDraft, provider: str) -> Iterator[tuple[JobDraft, Offer, float, float]]:
     """Yield the same after what is recommended; jobs that are to end hold nothing."""
     shared = plan.recommended.placements(plan.fleet)
     for job in plan.jobs:
@@ -156,7 +189,7 @@ def _after(plan: PlanDraft) -> Iterator[tuple[JobDraft, Offer, float, float]]:
         elif job.remaining is not None:
             continue
         elif choice is None:
-            yield from _today((job,))
+            yield from _today((job,), provider)
         else:
             yield job, choice.offer, choice.hours.mid, choice.count
 
@@ -183,9 +216,12 @@ def _with_bills(plan: PlanDraft, cluster: Cluster, catalog: Catalog, *, leaves: 
     jobs, target = plan.recommended, cluster
     if leaves:
         target = Cluster(kind="doks", gpu_nodes=cluster.gpu_nodes, cpu_nodes=cluster.cpu_nodes)
-    today = _bill(cluster, _pools(_today(plan.jobs)), jobs.before, plan, catalog, None)
-    after = _bill(target, _pools(_after(plan)), jobs.mid, plan, catalog, cluster)
-    stuck = [job.name for job in plan.jobs if leaves and job.choice is None]
+    today = _bill(
+        cluster, _pools(_today(plan.jobs, cluster.provider)), jobs.before, plan, catalog, None
+    )
+    after = _bill(target, _pools(_after(plan, cluster.provider)), jobs.mid, plan, catalog, cluster)
+    going = (job for job in plan.jobs if leaves or _is_foreign(job, cluster.provider))
+    stuck = [job.name for job in going if job.choice is None]
     if stuck:
         after = structs.replace(after, usd=None, reason=Message("cluster.not-all", jobs=stuck))
     return replace(plan, clusters=(today, after))

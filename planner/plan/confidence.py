@@ -42,26 +42,19 @@ def _weakest(
 
 def rate_confidence(context: JobContext, chosen: Option | None) -> Confidence:
     """Return how sure the advice is: of the chosen option, or of leaving it (None)."""
-    baseline = context.baseline
+    cause = _diagnosis(context.profile, context.findings)
+    return if_taken(cause, chosen, context.baseline, context.catalog.as_of)
+
+
+def if_taken(
+    cause: ConfidencePart, option: Option | None, baseline: Baseline, day: date
+) -> Confidence:
+    """Return how sure the advice is to take an option; None: to stay, or to end the job there."""
     return _weakest(
-        diagnosis=_diagnosis(context.profile, context.findings),
-        speed=None if chosen is None else _speed(chosen, baseline),
-        price=_price(baseline, chosen.offer if chosen else None, context.catalog.as_of),
+        diagnosis=cause,
+        speed=None if option is None else _speed(option, baseline),
+        price=_price(baseline, option.offer if option else None, day),
     )
-
-
-def if_taken(sure: Confidence, option: Option, baseline: Baseline, day: date) -> Confidence:
-    """Return how sure the advice would be if it were to take another option."""
-    return _weakest(
-        diagnosis=sure.diagnosis,
-        speed=_speed(option, baseline),
-        price=_price(baseline, option.offer, day),
-    )
-
-
-def if_ended(sure: Confidence, baseline: Baseline, day: date) -> Confidence:
-    """Return how sure the advice is to end a job: no speed and no other price is in it."""
-    return _weakest(diagnosis=sure.diagnosis, speed=None, price=_price(baseline, None, day))
 
 
 def if_shared(

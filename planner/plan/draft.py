@@ -143,30 +143,26 @@ class JobDraft:
         """What is recommended for the job alone, in dollars."""
         before, choice, bill = self.baseline.cost, self.choice, self.baseline.quote
         is_partial = bill is not None and bill.at_least
+        mid = before if self.remaining is None else self.remaining_usd
         stays = JobAlone(
             job=self.name,
             before=before,
-            low=before,
-            mid=before,
-            high=before,
-            at_least=is_partial,
+            low=mid,
+            mid=mid,
+            high=mid,
+            at_least=is_partial and self.remaining is None,
             before_at_least=is_partial,
         )
-        if self.remaining is not None:
-            remaining = self.remaining_usd
-            return replace(stays, low=remaining, mid=remaining, high=remaining, at_least=False)
-        return (
-            stays
-            if choice is None
-            else replace(
-                stays,
-                low=choice.usd_range.low,
-                mid=choice.cost,
-                high=choice.usd_range.high,
-                at_least=choice.quote.at_least,
-                effort_hours=choice.benefit.effort_hours,
-                moving_usd=choice.benefit.moving_usd or Decimal(0),
-            )
+        if choice is None or self.remaining is not None:
+            return stays
+        return replace(
+            stays,
+            low=choice.usd_range.low,
+            mid=choice.cost,
+            high=choice.usd_range.high,
+            at_least=choice.quote.at_least,
+            effort_hours=choice.benefit.effort_hours,
+            moving_usd=choice.benefit.moving_usd or Decimal(0),
         )
 
     @property

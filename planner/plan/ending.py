@@ -12,7 +12,7 @@ from planner.choice.candidate import owed_line
 from planner.choice.changes import END, must_end
 from planner.choice.ranking import STAY, Named
 from planner.plan.bill import CostRange
-from planner.plan.confidence import if_ended
+from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, leaves
 from planner.plan.job import Now
 from planner.signals.finding import Saved
@@ -112,5 +112,6 @@ def _with_machine(job: JobDraft) -> JobDraft:
         pays_back_periods=0,
     )
     bill, sure = job.baseline.quote, job.confidence
-    sure = if_ended(sure, job.baseline, bill.usage.as_of) if bill is not None else sure
+    if bill is not None:
+        sure = if_taken(sure.diagnosis, None, job.baseline, bill.usage.as_of)
     return replace(ended, now=now, options=(), confidence=sure, steady=None, off_hours=None)

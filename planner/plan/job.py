@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.actions.settings import Settings
+from planner.choice.requirements import Rejected
 from planner.models.costs import Saving
 from planner.models.document import Messages, Number, need
 from planner.models.estimate import Interval
@@ -16,6 +17,8 @@ from planner.profile.fields import matching
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved, program_finding
 from pricing.money import Amount
+
+__all__ = ["JobPlan", "Rejected"]
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,20 +44,6 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     effort_hours: Number | None = None
     saves: Saved | None = None
-
-
-class Rejected(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer that cannot be taken: `provider/type`, one word, one sentence.
-
-    Attributes:
-        offer: its place.
-        reason: one word.
-        detail: one sentence.
-    """
-
-    offer: str
-    reason: str
-    detail: str
 
 
 class ConfidencePart(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offer_on, that_start
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.job import Answer, Ended, JobPlan, Rejected, Remedy, Way
+from planner.plan.job import Answer, Ended, JobPlan, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
-from planner.plan.option import Baseline, BilledShare, Option, ReasonAgainst
+from planner.plan.option import Baseline, BilledShare, Option
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
 from planner.plan.use import bill_use, job_uses
@@ -42,7 +42,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
     baseline, bill, part = job.baseline, job.baseline.quote, job.baseline.tenancy
     return Baseline(
         assumed=baseline.assumed,
-        breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
+        breaks=baseline.broken,
         offer=offer_on(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
@@ -95,7 +95,7 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
         benefit=_worth(option.benefit),
-        confidence=if_taken(job.confidence, option, job.baseline, as_of).level,
+        confidence=if_taken(job.confidence.diagnosis, option, job.baseline, as_of).level,
         why=option.why,
         scaling=option.scaling or UNSET,
     )
@@ -171,9 +171,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         findings=job.findings,
         remedies=job.remedies,
         options=tuple(option_document(option, job, as_of) for option in job.options),
-        rejected=tuple(
-            Rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
-        ),
+        rejected=job.rejected,
         recommended=job.recommended,
         smallest_change=job.named.smallest_change,
         cheapest=job.named.cheapest,
@@ -364,19 +362,17 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
                 placements=tuple(_placement(p, places, plan) for p in alternative.fleet.placements)
                 if alternative is recommended
                 else UNSET,
-                groups=_groups(alternative.fleet) if alternative is recommended else UNSET,
+                groups=tuple(map(_group, alternative.fleet.together))
+                if alternative is recommended
+                else UNSET,
             )
             for alternative in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
         roll_back=roll_back(recommended.fleet if recommended else fleet) or UNSET,
-        groups=_groups(fleet),
+        groups=tuple(map(_group, fleet.together)),
     )
-
-
-def _groups(fleet: PackedFleet) -> tuple[Group, ...]:
-    return tuple(_group(group) for group in fleet.together)
 
 
 def _group(group: Together) -> Group:

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from planner.actions.settings import MachineSettings, Settings
 from planner.choice.baseline import LIMITS
+from planner.choice.requirements import Rejected
 from planner.models.copies import Scaling
 from planner.models.costs import Benefit, Move, Saving, WorkCost
 from planner.models.document import Number, need
@@ -24,18 +25,6 @@ OptionId = Annotated[str, matching(r"o\d+")]
 """It stands in commands that are typed: `o1`, `o2`."""
 
 Level = Literal["good", "fair", "low"]
-
-
-class ReasonAgainst(msgspec.Struct, frozen=True, kw_only=True):
-    """Why today's machine keeps not every limit: one word, one sentence.
-
-    Attributes:
-        reason: one word.
-        detail: one sentence.
-    """
-
-    reason: str
-    detail: str
 
 
 class BilledShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +60,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     assumed: bool
-    breaks: tuple[ReasonAgainst, ...]
+    breaks: tuple[Rejected, ...]
     offer: RentedOffer | None
     count: int
     replicas: int = 1
@@ -87,7 +76,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         need(self.count >= 1, "count is below 1")
 
     @property
-    def broken_limits(self) -> tuple[ReasonAgainst, ...]:
+    def broken_limits(self) -> tuple[Rejected, ...]:
         """What it breaks of the limits, without wishes for a seller, a GPU or a way of buying."""
         return tuple(broken for broken in self.breaks if broken.reason in LIMITS)
 

@@ -121,18 +121,18 @@ class Recommendation:
 
 
 def recommend(
-    jobs_alone: Iterable[JobAlone], fleet: Fleet | None, terms: MovingTerms | None = None
+    jobs_alone: Iterable[JobAlone], fleet: Fleet | None, terms: MovingTerms
 ) -> Recommendation:
     """Return the cheaper of sharing and going singly, group by group, and the total.
 
     Args:
         jobs_alone: what is best for each job alone.
         fleet: the packing; None where none was asked for.
-        terms: how moving all to another machine type is weighed; None: nobody moves to share.
+        terms: how moving all to another machine type is weighed.
     """
     jobs = {job.job: job for job in jobs_alone}
     best = _with(jobs, fleet, terms=terms)
-    if fleet is None or terms is None or not terms.by_cost:
+    if fleet is None or not terms.by_cost:
         return best
     for alternative in fleet.alternatives:
         result = _with(jobs, alternative.fleet, alternative, terms=terms)
@@ -147,7 +147,7 @@ def _with(
     fleet: Fleet | None,
     alternative: Alternative | None = None,
     *,
-    terms: MovingTerms | None,
+    terms: MovingTerms,
 ) -> Recommendation:
     groups = fleet.together if fleet else ()
     packed = tuple(group for group in groups if _pays(group, jobs, terms))
@@ -169,13 +169,13 @@ def _with(
     )
 
 
-def _pays(group: Together, jobs: Mapping[str, JobAlone], terms: MovingTerms | None) -> bool:
+def _pays(group: Together, jobs: Mapping[str, JobAlone], terms: MovingTerms) -> bool:
     """Return whether sharing costs less than what is best for each job alone, its work paid."""
     singly = [jobs[name] for name in group.jobs]
     costs = [job.mid for job in singly if job.mid is not None]
     saves = sum(costs, _ZERO) - group.cost
-    if len(costs) < len(singly) or saves <= 0 or terms is None:
-        return len(costs) == len(singly) and saves > 0
+    if len(costs) < len(singly) or saves <= 0:
+        return False
     more_h = group.effort_hours - sum(job.effort_hours for job in singly)
     moving = group.moving_usd - sum((job.moving_usd for job in singly), _ZERO)
     return saves * terms.periods > usd(str(more_h)) * terms.engineer_usd_per_hour + moving

@@ -6,24 +6,22 @@ from decimal import Decimal
 from planner.fleet.fleet import Together
 from planner.models.costs import Label, TeamShare
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.use import JobUse, apportioned, job_uses
+from planner.plan.use import JobUse, apportioned
 from pricing.money import cents
 
 LABELS: tuple[Label, ...] = ("team", "owner", "cost_center")
 _ZERO = Decimal(0)
 
 
-def teams(plan: PlanDraft, uses: Mapping[str, JobUse] | None = None) -> tuple[TeamShare, ...]:
+def teams(plan: PlanDraft, uses: Mapping[str, JobUse]) -> tuple[TeamShare, ...]:
     """Return the rows of every label that a job has; none where no job has any.
 
     The rows of one label sum to the plan's cost of today, and recommended, to the cent.
 
     Args:
         plan: what was planned.
-        uses: what each job's bill is for, where that is worked out already.
+        uses: what each job's bill is for.
     """
-    if uses is None:
-        uses = job_uses(plan.jobs)
     after, free_after = _recommended(plan, uses)
     return tuple(
         row

@@ -17,7 +17,7 @@ GPUs and precisions alone, so what they answer is kept for all jobs.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -47,6 +47,7 @@ from planner.prediction.slices import whole_gpu
 from planner.profile import frameworks
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
+from planner.signals.compute_share import arithmetic
 from planner.signals.thresholds import LOW
 from pricing.errors import InputError
 from pricing.hardware import Gpu
@@ -54,7 +55,6 @@ from pricing.message import Message, join
 
 # FP64 at 1/2 or 1/3 of FP32 is built for it; at 1/32 or 1/64 it is there for compatibility.
 _FULL_FP64 = 0.25
-_USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
 # Turing, Ampere but for A100 and A30, Ada, Blackwell RTX: those for which NVIDIA's table of its RTX
 # renderer (docs.omniverse.nvidia.com, feature support per GPU architecture) has a supported GPU.
 _RAY_TRACING = ("7.5", "8.6", "8.9", "12.0")
@@ -74,25 +74,19 @@ def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
         if float(gpu.compute_capability or first) < oldest:
             return Message("lacks.precision", gpu=gpu.name, precision=name, cc=first)
         for part, has in needs:
-            if not (is_there := has(gpu)):
-                share = (gpu.fp32_tflops or 0.0) / (gpu.fp64_tflops or math.inf)
-                missing = Message(f"lacks.{part}", gpu=gpu.name, share=share)
-                return missing if is_there is False else Message("lacks.unknown", what=missing)
+            if is_there := has(gpu):
+                continue
+            if part in _DOUBLE and not gpu.fp64_tflops:
+                return Message("lacks.fp64-unrated", gpu=gpu.name)
+            share = (gpu.fp32_tflops or 0.0) / (gpu.fp64_tflops or 1.0)
+            missing = Message(f"lacks.{part}", gpu=gpu.name, share=share)
+            return missing if is_there is False else Message("lacks.unknown", what=missing)
         return None
 
     return lacks
 
 
-def arithmetic(profile: Profile) -> Literal["single", "double", "either"] | None:
-    """Return what carries a simulation or a rendering, as named, as seen, or as its program does.
-
-    Of another job it is `double` where that is named or seen, else None.
-    """
-    precision, busy = profile.job.precision, profile.mean("util.fp64_active")
-    if precision == "fp64" or (busy or 0.0) >= _USES_FP64:
-        return "double"
-    usual = frameworks.arithmetic(profile.job.framework)
-    return "single" if usual and (precision or busy is not None) else usual
+_DOUBLE = ("fp64", "fp64-perhaps")  # needs of a rate, which may not be published
 
 
 def has_full_fp64(gpu: Gpu) -> bool | None:

@@ -17,6 +17,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate, exactly, product, within
@@ -29,6 +31,7 @@ from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
 from planner.prediction.profiled_step import ProfiledStep, profiled_step
 from planner.prediction.scaling import speed_up, tensor_parallel
+from planner.prediction.sharing import processes_on, shared_speed
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import named_gpu, slice_named, source_gpu, source_slice
@@ -259,10 +262,29 @@ class Predictions:
         """
         if self.probes:
             return [self._by_probes(target, way.actions) for way in ways]
+        if (together := self._together_on(target)) is not None:
+            today = replace(layout_of(self.profile), cpu_cores=target.cpu_cores)
+            return [product(speed, together) for speed in self.speeds(today, ways)]
         if faster is None or target.slice is not None:
             faster = kernels_on(self._read, target.chip, target.slice)
         count = self._scaled(target, faster)
         return [self._by_profile(target, way, faster, count) for way in ways]
+
+    def _together_on(self, target: Layout) -> Estimate | None:
+        """Return how fast all processes run on fewer of today's GPUs, as jobs that share one do.
+
+        None of other GPUs, and where they may not (`processes_on`). Where nobody saw how much they
+        compute on the host, fewer cores may make them slower by as much.
+        """
+        count = processes_on(self.profile, target.gpu_count)
+        if count == 1 or target.slice is not None or target.chip != self._read.source:
+            return None
+        speed = shared_speed((self.profile,) * count)[0]
+        cores, left = self.profile.hardware.cpu_cores, target.cpu_cores
+        if self.profile.cpu_fraction is not None:
+            return speed
+        slowest = min(1.0, left / cores) if cores and left else 1.0 / count
+        return msgspec.structs.replace(speed, low=speed.low * slowest)
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""

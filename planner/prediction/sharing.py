@@ -59,7 +59,7 @@ from planner.prediction.slices import (
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
-from planner.signals.thresholds import USABLE
+from planner.signals.thresholds import BUSIEST, USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, PartitionMode, partition_modes
 from pricing.message import Message
@@ -109,6 +109,19 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         else speed
         for profile, speed in zip(profiles, estimates, strict=True)
     )
+
+
+def processes_on(profile: Profile, gpu_count: int) -> int:
+    """Return how many of today's processes, one a GPU, each of fewer GPUs would run; else 1.
+
+    Of training none share: NCCL takes one rank a GPU. A service has copies (`planner.choice`).
+    Where GPUs work for too much of the time, each process needs its own.
+    """
+    job, (processes, uneven) = profile.job, divmod(profile.gpu_count, gpu_count)
+    if processes <= 1 or uneven or job.kind.trains or job.kind.answers or job.splits_the_model:
+        return 1
+    busy = time_on_gpu(profile)
+    return 1 if busy is None or busy * processes > BUSIEST else processes
 
 
 class _Taken(NamedTuple):

@@ -128,6 +128,8 @@ def _rests(reading: GpuReadings) -> bool:
     kernels, used_gib = (reading.metrics.get(slot) for slot in ("util.kernel_time", "mem.used_gib"))
     if kernels is None or used_gib is None or kernels.typical is None:
         return False
+    if not (kernels.typical or kernels.p95 or kernels.max):
+        return True  # what a process holds there nobody computes with
     is_idle = kernels.typical == 0.0 or kernels.typical < _IDLE > (kernels.p95 or 0.0)
     return is_idle and (used_gib.peak or 0.0) < _IDLE_GIB
 

@@ -1,16 +1,34 @@
 """The shares of a GPU, a host and its cores that a job takes, and what others leave."""
 
+from typing import Literal
+
 from msgspec.structs import replace
 
+from planner.profile import frameworks
 from planner.profile.model import Profile, Statistics
 
 SHARES = ("util.sm_active", "util.kernel_time")
 """What tells the share of a GPU's time that a job takes, the better reading first."""
 
 
+_USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
+
+
 def compute_share(profile: Profile) -> float | None:
     """Return the share of a GPU's time that the job takes: SM activity, else kernel time."""
     return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
+
+
+def arithmetic(profile: Profile) -> Literal["single", "double", "either"] | None:
+    """Return what carries a simulation or a rendering, as named, as seen, or as its program does.
+
+    Of another job it is `double` where that is named or seen, else None.
+    """
+    precision, busy = profile.job.precision, profile.mean("util.fp64_active")
+    if precision == "fp64" or (busy or 0.0) >= _USES_FP64:
+        return "double"
+    usual = frameworks.arithmetic(profile.job.framework)
+    return "single" if usual and (precision or busy is not None) else usual
 
 
 def time_on_gpu(profile: Profile) -> float | None:

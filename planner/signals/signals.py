@@ -9,12 +9,12 @@ from types import MappingProxyType
 from planner.models.communication import link_class
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
-from planner.profile.frameworks import arithmetic, decodes, family, preallocates, program
+from planner.profile.frameworks import decodes, family, preallocates, program
 from planner.profile.model import Profile, Statistics
-from planner.profile.source import memory_room_gib, named_gpu, slice_named
+from planner.profile.source import at_work, memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
 from planner.signals import program_places as places
-from planner.signals.compute_share import cores_left, reading_cores
+from planner.signals.compute_share import arithmetic, cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
 from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S, USABLE
 from pricing import hardware
@@ -30,6 +30,15 @@ _PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
 _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 DAY_H, WEEK_H = 24, 168
 _NIGHT_H = 8
+_OF_EVERY_GPU = (
+    "gpus.",
+    "hardware.gpu_count",
+    "health.",
+    "util.kernel_time.spread",
+    "util.kernel_time.least",
+    "util.kernel_time.most",
+)
+"""Beginnings of the names of signals that are read from GPUs at rest, too."""
 _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
 
 
@@ -38,11 +47,18 @@ def read_signals(
 ) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured.
 
+    A GPU that rests beside others at work keeps nobody waiting: how busy a GPU is, and what it
+    waits for, is of those that work. What compares the GPUs, and their health, is of all.
+
     Args:
         profile: what was measured.
         machine: signals of its machine and its bill that the profile cannot hold.
     """
-    read = {name: signal.read(profile) for name, signal in SIGNALS.items()}
+    working = at_work(profile)
+    read = {
+        name: signal.read(profile if name.startswith(_OF_EVERY_GPU) else working)
+        for name, signal in SIGNALS.items()
+    }
     return MappingProxyType({**read, **machine})
 
 
@@ -174,6 +190,11 @@ def _host(part: str) -> Callable[[Profile], float | None]:
 def _busy_by_gpu(profile: Profile) -> list[float]:
     readings = profile.readings("util.kernel_time") or profile.readings("util.sm_active")
     return [value for value in (s.typical for s in readings) if value is not None]
+
+
+def _at_work_share(profile: Profile) -> float:
+    """Return the part of the job's GPUs that the other signals are of, above 0, at most 1."""
+    return len(at_work(profile).gpus) / len(profile.gpus) if profile.gpus else 1.0
 
 
 def _spread(profile: Profile) -> float | None:
@@ -409,9 +430,8 @@ def _purchase(profile: Profile) -> str | None:
 
 
 def _precision(profile: Profile) -> str | None:
-    """Return the precision that is named, else double where the program is known to compute so."""
-    double = arithmetic(profile.job.framework) == "double"
-    return profile.job.precision or ("fp64" if double else None)
+    """Return the precision: double where it is seen, or usual of the program, else as named."""
+    return "fp64" if arithmetic(profile) == "double" else profile.job.precision
 
 
 def _family(profile: Profile) -> str | None:
@@ -481,6 +501,7 @@ SIGNALS: dict[str, Signal] = {
             "util.kernel_time.p05": _quantile("p05"),
             "util.kernel_time.p50": _quantile("p50"),
             "util.kernel_time.p95": _quantile("p95"),
+            "gpus.at_work_share": _at_work_share,
             "util.kernel_time.spread": _spread,
             "util.kernel_time.least": lambda p: min(_busy_by_gpu(p), default=None),
             "util.kernel_time.most": lambda p: max(_busy_by_gpu(p), default=None),

@@ -35,6 +35,7 @@ WORKING_POWER = 2.0
 # for effective use of a kernel; means over steps with copies and collectives lie below.
 FILLED = 0.6
 DRAM_BOUND = 0.6  # three quarters of the 0.8 that the same guide calls the practical peak
+BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 USABLE = 0.95  # of a GPU's memory, or a slice's: the contract's headroom
 FULL_MEMORY = 0.95  # what is left is a context or two
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
@@ -45,6 +46,7 @@ NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for betwe
 
 BUSY = "util.kernel_time.mean"
 SM = "util.sm_active.mean"
+AT_WORK = "gpus.at_work_share"
 POWER = "power.fraction.mean"
 CPU = "host.cpu_util.mean"
 DATA_WAIT = "step.data_wait_exposed"

@@ -277,12 +277,8 @@ class ByHour(NamedTuple):
     price: BillingRule
     units: int
 
-    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - of a Tariff
-        """Return the dollars, exact."""
-        return _multiply(self._unit_h(_begun_h(time_s, self.price)), self.price.amount)
-
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:  # noqa: ARG002 - of a Tariff
-        """Return the same dollars with their formula."""
+        """Return the dollars, exact, with their formula."""
         price, units, hours = self.price, self.units, _begun_h(time_s, self.price)
         unit_usd, unit_h, is_single = price.amount, self._unit_h(hours), units == 1
         rounded = price.step_s is None and stepped_s(time_s, SECONDS_PER_HOUR) != time_s
@@ -314,22 +310,16 @@ class _ByMonth(NamedTuple):
     units: int
     fees: Decimal
 
-    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
-        """Return the dollars, exact."""
-        if not self.price.prorated:
-            return self.fees * months_touched(time_s, start)
-        return _of_months(self.fees, self._month_shares(time_s, start))
-
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
-        """Return the same dollars with their formula."""
-        price, units, usd = self.price, self.units, self.usd(time_s, start)
+        """Return the dollars, exact, with their formula."""
+        price, units = self.price, self.units
         is_single, fee = units == 1, "{0:usd} USD/month"
         text = fee if is_single else f"{{1}} x {fee}"
         numbers = (price.amount,) if is_single else (price.amount, units)
         if not price.prorated:
             months = months_touched(time_s, start)
             return Amount(
-                usd=usd,
+                usd=self.fees * months,
                 formula=_months(text, len(numbers)) if months > 1 else text,
                 numbers=(*numbers, months) if months > 1 else numbers,
                 parts=(Priced(Decimal(units * months), "Months", price.amount),),
@@ -337,7 +327,7 @@ class _ByMonth(NamedTuple):
             )
         month_shares = self._month_shares(time_s, start)
         return Amount(
-            usd=usd,
+            usd=_of_months(self.fees, month_shares),
             formula=f"{text} x {_in_months(len(numbers), len(month_shares))}",
             numbers=(*numbers, *chain.from_iterable(month_shares)),
             parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in month_shares]),
@@ -371,12 +361,8 @@ class _BySize(NamedTuple):
     tiers: Sequence[tuple[Decimal, Decimal]]
     monthly_usd: Decimal
 
-    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
-        """Return the dollars, exact."""
-        return _of_months(self.monthly_usd, shares(time_s, self.price, start))
-
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
-        """Return the same dollars with their formula."""
+        """Return the dollars, exact, with their formula."""
         month_shares, unit = shares(time_s, self.price, start), self.price.per
         numbers: list[Decimal] = []
         parts: list[Priced] = []
@@ -393,8 +379,8 @@ class _BySize(NamedTuple):
 
 
 Tariff = ByHour | _ByMonth | _BySize
-"""What something costs by its time: its price, whose source stands on the bill; its dollars, exact;
-the same dollars with their formula. A start, where it is known, tells the months."""
+"""What something costs by its time: its price, whose source stands on the bill, and its dollars
+with their formula. A start, where it is known, tells the months."""
 
 
 def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> _BySize:

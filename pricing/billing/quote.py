@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from pricing.billing.ancillary import ancillary_charges, boot_disk, kept_data, services
+from pricing.billing.ancillary import boot_disk, kept_data, services
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.lines import BY_TIME, KINDS, Charge, QuoteLine, together
-from pricing.billing.machine_time import Span, bill_machines, charge_machine_time
+from pricing.billing.machine_time import Span, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
@@ -30,7 +29,6 @@ OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
 """Lines that are billed for a job's data, whoever else uses the machine."""
 
 _START = Decimal(0)
-_add = EXACT.add
 
 
 class Quote(Struct, frozen=True, kw_only=True, dict=True):
@@ -120,12 +118,10 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
 
 def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
-    life_s, start = usage.life_s, usage.start
-    stored, served = ancillary_charges(offer, usage, rules, life_s)
-    charges = [item.charge(offer, life_s, start) for item in stored]
+    charges = [*boot_disk(offer, usage, rules), *kept_data(offer, usage, rules)]
     if usage.traffic:
         charges.append(charge_traffic(offer, usage, rules))
-    charges += [item.charge(offer, life_s, start) for item in served]
+    charges += services(offer, usage, rules)
     return together(charges)
 
 
@@ -156,76 +152,8 @@ def _part(line: QuoteLine, gpus: int, of: int) -> QuoteLine:
     )
 
 
-Part = tuple[str, Decimal]
-"""The kind of a line, and its dollars."""
-
-Found = tuple[str, Decimal | None]
-"""The same; None: something of it has no known price."""
-
-
-class Sums(NamedTuple):
-    """The amounts of a bill.
-
-    Attributes:
-        exact: all of it, not rounded.
-        parts: what its lines come to, in their order.
-        unknown: kinds of line of which something was asked for and has no known price.
-    """
-
-    exact: Decimal
-    parts: tuple[Part, ...]
-    unknown: tuple[str, ...] = ()
-
-
-def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
-    """Return what `quote` comes to for one use of one offer.
-
-    Args:
-        offer: what is priced.
-        usage: for what.
-        life_s: how long its machines live instead, without additional time; None: as it says.
-    """
-    if usage.additional or usage.interrupted:
-        full_usage = usage if life_s is None else usage.lasting(life_s)
-        return in_sums(quote(offer, full_usage))  # machine time is several lines
-    life_s = usage.life_s if life_s is None else life_s
-    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    exact = bill_machines(life_s, (Span(_START, offer, rules),), usage).usd
-    parts: list[Part] = [("compute", exact)]
-    unpriced: list[str] = []
-    for category, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.extras else ():
-        if usd is None:
-            unpriced.append(category)
-        else:
-            exact = _add(exact, usd)
-            parts.append((category, usd))
-    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unpriced)) if unpriced else ())
-
-
-def in_sums(bill: Quote) -> Sums:
-    """Return the amounts of a whole bill."""
-    return Sums(bill.exact, tuple((line.what, line.usd) for line in bill.lines), bill.unknown)
-
-
-def _ancillary_amounts(
-    offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal
-) -> list[Found]:
-    """Return what stands beside machine time."""
-    storage, services = ancillary_charges(offer, usage, rules, life_s)
-    start = usage.start
-    if not usage.traffic:
-        return [(item.what, item.usd(life_s, start)) for item in storage + services]
-    full_usage = usage if life_s == usage.life_s else usage.lasting(life_s)
-    traffic = charge_traffic(offer, full_usage, rules)
-    return [
-        *((item.what, item.usd(life_s, start)) for item in storage),
-        *((line.what, line.usd) for line in traffic.lines),
-        *((category, None) for category in traffic.unknown),
-        *((item.what, item.usd(life_s, start)) for item in services),
-    ]
-
-
-_ITEMS_OF = {
+_CHARGES_OF = {
+    "boot-disk": boot_disk,
     **dict.fromkeys(("disk", "snapshot", "object-storage"), kept_data),
     **dict.fromkeys(("address", "control-plane"), services),
 }
@@ -242,40 +170,21 @@ def dearest(category: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | N
     Returns:
         None where nobody's price is known.
     """
-    unlike = {_price_terms(category, offer, usage): offer for offer in offers}
-    amounts = (_usd_of_part(category, offer, usage) for offer in unlike.values())
+    amounts = (_usd_of_part(category, offer, usage) for offer in offers)
     return max((usd for usd in amounts if usd is not None), default=None)
-
-
-_RULES = {"boot-disk": ("boot_disk", "volume_storage"), "address": ("ipv4", "nat_gateway_hour")}
-"""The rules that alone say what a part of a use costs at a place, while its machines run."""
-
-
-def _price_terms(category: str, offer: Offer, usage: Usage) -> object:
-    """Return what a place's price of a part of a use follows from: places alike ask the same."""
-    if category not in _RULES or usage.boot_disk_h is not None:
-        return offer.provider, offer.region, offer.purchase
-    rules, at = rules_of(offer.provider, usage.as_of, offer.instance_type), offer.region
-    terms = [rules.terms(name, region=at, purchase=offer.purchase) for name in _RULES[category]]
-    return (offer.boot_disk_gib, *terms)
 
 
 def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
     """Return what a place asks for a part of a use; None where not all of it has a known price."""
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    amounts: list[Decimal | None]
     if category == "egress":
-        charge = charge_traffic(offer, usage, rules)
-        amounts = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
+        charges = [charge_traffic(offer, usage, rules)]
     else:
-        items = (
-            boot_disk(offer, usage, rules, usage.life_s)
-            if category == "boot-disk"
-            else _ITEMS_OF[category](offer, usage, rules)
-        )
-        amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == category]
-    priced = [usd for usd in amounts if usd is not None]
-    return sum(priced, Decimal(0)) if priced and len(priced) == len(amounts) else None
+        charges = _CHARGES_OF[category](offer, usage, rules)
+    charges = [charge for charge in charges if not charge.lines or charge.lines[0].what == category]
+    priced = [line.usd for charge in charges for line in charge.lines]
+    is_known = priced and not any(category in charge.unknown for charge in charges)
+    return sum(priced, Decimal(0)) if is_known else None
 
 
 _DAY = timedelta(days=1)

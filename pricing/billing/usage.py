@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from pricing.errors import InputError
@@ -162,14 +162,6 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
     def traffic(self) -> bool:
         """Whether traffic of any kind is asked for."""
         return any(_MOVED(self))
-
-    def lasting(
-        self, duration_s: Decimal, lost_work_s: Decimal = _ZERO, checkpoint_s: Decimal = _ZERO
-    ) -> "Usage":
-        """Return the same use for another time, >= 0."""
-        return structs.replace(
-            self, duration_s=duration_s, lost_work_s=lost_work_s, checkpoint_s=checkpoint_s
-        )
 
     def _too_few(self) -> list[str]:
         minimums = {"count": 1, **dict.fromkeys(_COUNTS, 0)}

@@ -131,6 +131,11 @@ class Offer(Struct, frozen=True, kw_only=True):
         return f"{self.provider}/{self.instance_type}"
 
     @property
+    def sale(self) -> tuple[str, str, str, str]:
+        """What tells apart what is sold: provider, size, region, way of buying."""
+        return self.provider, self.instance_type, self.region, self.purchase
+
+    @property
     def place(self) -> str:
         """The name with its region, unless one price holds everywhere."""
         return self.name if self.region == EVERYWHERE else f"{self.name}/{self.region}"

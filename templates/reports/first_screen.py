@@ -71,7 +71,7 @@ def _in_cluster(
         Line(label=_("Nodes"), text=_range(today)),
         *(line for line in screen.facts[1:] if line.kind != "advice"),
     ]
-    moves = after.cluster != today.cluster
+    moves = after.cluster != today.cluster or not today.max_nodes
     does = _("move to {cluster}") if moves else _("stay in {cluster}")
     inner = next((action for action in screen.actions if action.label == _("In all")), None)
     does = join(

@@ -147,7 +147,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
             where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed and today.offer is not None:
         usd = money_text(today.offer.usd_per_hour / Decimal(str(today.offer.gpu_count)))
-        where = _("{where} (assumed, {usd} a GPU-hour; --machine sets it)", where=where, usd=usd)
+        where = _assumed(where, usd, job, plan)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
@@ -155,7 +155,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts.extend(line for line in reasons if line.kind == "advice")
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
-    notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
+    texts = (*_unbilled(job, plan), *_warnings(job, plan))
+    notes = [Line(label=_("Note"), text=text, kind="note") for text in texts]
     notes += [line for line in reasons if line.kind == "note"]
     notes += _schedules(job, actions)
     if off_hours := job.answer.off_hours:
@@ -179,6 +180,18 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         wasted_usd=_wasted_usd(job),
         cause=translate_text(job.verdict.cause) if job.verdict else "",
     )
+
+
+def _assumed(where: str, usd: str, job: JobPlan, plan: Plan) -> str:
+    """Return the assumed machine with its price, and what one GPU costs at another seller."""
+    for name, note in map(note_of, plan.assumptions):
+        if note and (name, note.code) == (job.name, "note.machine-assumed-other-seller"):
+            single = {name: note.params[name] for name in ("one", "seller")}
+            return _(
+                "{where} (assumed, {usd} a GPU-hour, {one} for one at {seller}; --machine sets it)",
+                **{"where": where, "usd": usd, **single},
+            )
+    return _("{where} (assumed, {usd} a GPU-hour; --machine sets it)", where=where, usd=usd)
 
 
 def _why_nothing_moves(job: JobPlan) -> list[Line]:
@@ -231,6 +244,7 @@ _SMALL_PARTS = ("boot-disk", "address")  # a few dollars a month
 
 _FIRST = frozenset(
     (
+        "cluster.not-sold",
         "note.other-gpu",
         "note.gaps",
         "note.paid-until",
@@ -321,14 +335,17 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     data = sum((line.usd for line in cost.lines if line.what in OF_THE_DATA), _ZERO)
     if data > cost.total / 2:
         text = _("{paid}, {usd} of it for data", paid=text, usd=whole_dollars(data))
-    for name, note in map(note_of, plan.assumptions):
-        if note is not None and name == job.name and note.code in _UNBILLED:
-            gib = f"{note.params['gib']:,g}"
-            text = _("{paid}, storage of {gib} GiB not included", paid=text, gib=gib)
     if (part := shown_part(job)) is not None:
         shares = {"held": part[0], "of": part[1]}
         text = _("{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, **shares)
     return text
+
+
+def _unbilled(job: JobPlan, plan: Plan) -> Iterator[str]:
+    """Yield what is in no bill although the job reads it."""
+    for name, note in map(note_of, plan.assumptions):
+        if note is not None and name == job.name and note.code in _UNBILLED:
+            yield _("Storage of {gib} GiB is not included.", gib=f"{note.params['gib']:,g}")
 
 
 _UNBILLED = ("note.data-elsewhere", "note.data-unbilled")
@@ -440,12 +457,10 @@ def _waste(
 
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
-    answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
-    now = answer.now
+    answer, actions, now = job.answer, list[Action](), job.answer.now
     trial = now if now is not None and (now.kind == "try" or ends_machine(job)) else None
     if trial is not None:
         actions.append(trial_action(job, plan))
-        done.append(trial.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
         if (
@@ -454,17 +469,17 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
             or (way is not answer.next and not _is_cheapest(way, option, trial))
         ):
             continue
-        todo = _todo(tuple(report_text.own_changes(option)), plan, done)
+        todo = _todo(option, plan, trial)
         if not is_today(option, job.baseline):
             where = where_it_runs(option, is_manual=not way.start)
             todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
-        if doubts := _("; ").join(_doubts(way, option, trial if label == _("Next") else None)):
+        sooner = _pays_sooner(way, trial, job, plan) if way is answer.next else ""
+        if doubts := _("; ").join(filter(None, (sooner, *_doubts(way, option)))):
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
         saved = saved_words(way.saves.fraction, at_most=option.cost.at_least)
         figures = (cost_range(option.cost), saved, _work(way, plan))
         action = Action(label=label, id=way.option, text=todo, figures=figures, cost=way.usd)
         actions.append(action)
-        done.append(tuple(report_text.own_changes(option)))
     if job.choice is not None and not actions:
         actions.append(_recommended(job.choice, plan))
     return actions
@@ -519,20 +534,21 @@ def _saves(way: Way) -> bool:
     return way.saves.usd is not None and way.saves.usd > 0
 
 
-def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> str:
-    """Return the changes of an option; those of an action above by its number."""
-    parts = [above for above in done if above and set(above) <= set(codes)]
-    longest = max(parts, key=len, default=())
-    titles = [report_text.action(code, plan) for code in codes if code not in longest]
-    titles = [title.partition(" (")[0] for title in titles] if done else titles
-    return _(" + ").join([_("step {n}", n=done.index(longest) + 1), *titles] if longest else titles)
+def _todo(option: Option, plan: Plan, now: Now | None) -> str:
+    """Return the changes of an option, those of the step here by its number; no other's.
+
+    A step elsewhere has a machine, too, which the option does not need.
+    """
+    codes, above = report_text.own_changes(option), now.actions if now is not None else ()
+    above = above if set(above) <= set(codes) else ()
+    titles = [report_text.action(code, plan) for code in codes if code not in above]
+    titles = [title.partition(" (")[0] for title in titles] if now is not None else titles
+    return _(" + ").join([_("step {n}", n=1), *titles] if above else titles)
 
 
-def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
-    """Return what keeps a reader from taking an option at once, and why it may cost more."""
+def _doubts(way: Way, option: Option) -> list[str]:
+    """Return what keeps a reader from taking an option at once."""
     doubts: list[str] = []
-    if now is not None and now.usd is not None and now.usd.mid < way.usd.mid:
-        doubts.append(_pays_sooner(way, now))
     if not way.start and not option.offer.by_hand_at:
         doubts.append(_("manual"))
     elif way.start and way.start[0] != "provision":
@@ -554,7 +570,8 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
 
 def _less_but(job: JobPlan) -> Iterator[Line]:
     """Yield why an option that is listed for less than the cheapest is not called that."""
-    way, lower = job.answer.cheapest, min(job.options, key=lambda o: o.cost.mid, default=None)
+    way = job.answer.cheapest or job.answer.next
+    lower = min(job.options, key=lambda o: o.cost.mid, default=None)
     if way is None or lower is None or not _saves(way) or lower.cost.mid >= way.usd.mid:
         return
     why = _("its price has no date")  # what else keeps an option from being called the cheapest
@@ -564,6 +581,8 @@ def _less_but(job: JobPlan) -> Iterator[Line]:
         why = _("its speed or its machine is not sure")
     elif lower.cost.at_least:
         why = _("a part of its bill is unknown")
+    elif lower.cost.high > way.usd.high:
+        why = _("may cost {usd}", usd=whole_dollars(lower.cost.high))
     text = _(
         "{where} ({id}) is listed at {usd} but {why}",
         where=f"{lower.offer.provider}/{lower.offer.instance_type}",
@@ -574,11 +593,17 @@ def _less_but(job: JobPlan) -> Iterator[Line]:
     yield Line(label=_("For less"), text=text, kind="spare")
 
 
-def _pays_sooner(way: Way, now: Now) -> str:
+def _pays_sooner(way: Way, now: Now | None, job: JobPlan, plan: Plan) -> str:
     """Return why an option is recommended though the cure here leaves a smaller bill."""
+    if now is None or now.usd is None or now.usd.mid >= way.usd.mid:
+        return ""
     if way.effort_hours < (now.effort_hours or 0):
         return _("less work than 1")
-    return _("surer than 1") if now.usd and way.usd.high < now.usd.high else _("as asked for")
+    if way.usd.high < now.usd.high:
+        return _("surer than 1")
+    today = job.baseline
+    has_wish = len(today.breaks) > len(today.broken_limits) or plan.objective == "time"
+    return _("as asked for") if has_wish else ""
 
 
 def _work(step: Now | Way, plan: Plan) -> str:
@@ -624,10 +649,11 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
     if first is None:
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
-    done = [now.actions] if now is not None and now.kind == "try" else []
+    step = now if now is not None and now.kind == "try" else None
     codes = tuple(report_text.own_changes(first))
-    if todo := _todo(codes, plan, done):
-        todo = todo if len(codes) == 1 or codes in done else _("with {n} changes", n=len(codes))
+    if todo := _todo(first, plan, step):
+        is_step = step is not None and codes == step.actions
+        todo = todo if len(codes) == 1 or is_step else _("with {n} changes", n=len(codes))
         where = _("{where}, {todo}", where=where, todo=todo)
     cost = whole_dollars(first.cost.mid) if todo else cost_range(first.cost)  # one line of 80
     return _("{where}: {cost}, {saved}", where=where, cost=cost, saved=saved)

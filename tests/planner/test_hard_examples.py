@@ -47,8 +47,10 @@ def fewer_cores(option: Option, job: JobDraft) -> bool:
 
 
 def slow_network(option: Option, _: JobDraft) -> bool:
-    """Several machines over a network that is unknown or slower than exchange needs."""
-    return option.count > 1 and (option.offer.network_gbps or 0.0) < NODE_NETWORK_GBPS
+    """Several machines over a network slower than exchange needs; an unknown one is to be asked."""
+    gbps = option.offer.network_gbps
+    is_sure = not option.speed.weak
+    return option.count > 1 and (is_sure if gbps is None else gbps < NODE_NETWORK_GBPS)
 
 
 def no_encoder(option: Option, _: JobDraft) -> bool:

@@ -14,7 +14,7 @@ from planner.models.costs import BillUse, TeamShare
 from planner.pipeline import draft_plan
 from planner.plan.making import to_plan
 from planner.plan.teams import teams
-from planner.plan.use import apportioned
+from planner.plan.use import apportioned, job_uses
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
@@ -47,7 +47,7 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
     plan = draft_plan(
         profiles, load_catalog(DAY), Requirements(providers=("digitalocean", "aws")), as_of=DAY
     )
-    rows = teams(plan)
+    rows = teams(plan, job_uses(plan.jobs))
     for label in {row.by for row in rows}:
         of = [row for row in rows if row.by == label]
         assert sum(row.usd for row in of) == cents(plan.recommended.before)
@@ -86,7 +86,8 @@ def test_what_no_job_holds_is_a_row_of_its_own() -> None:
     for name, held, hours in (("a", 2, 100.0), ("b", 4, 200.0)):
         one = running(a_profile(name=name, gpu_count=held, hours=hours, team=name), eight)
         jobs.append(replace(one, hardware=replace(one.hardware, machine="node")))
-    rows = {row.name: row for row in teams(planned(*jobs, offers=(eight,)))}
+    draft = planned(*jobs, offers=(eight,))
+    rows = {row.name: row for row in teams(draft, job_uses(draft.jobs))}
     free = rows[None]
     assert (free.usd, free.idle_usd, free.held) == (Decimal(1200), Decimal(1200), False)
     assert free.gpu_hours == pytest.approx(600)  # of 8 x 200, 1,000 are held

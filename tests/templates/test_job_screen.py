@@ -1,12 +1,27 @@
 """The first screen of a job says why what it names is not the least, and nothing twice."""
 
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
 from msgspec.structs import replace
 
+from planner.choice.requirements import Rejected, Requirements
+from planner.pipeline import draft_plan
+from planner.plan.bill import CostRange
+from planner.plan.job import Now
 from planner.plan.making import to_plan
+from planner.profile.codec import parse_profiles
 from planner.profile.model import Provenance
+from pricing.catalog.catalog import load_catalog
 from pricing.message import Message
+from templates.report_text import own_changes
 from templates.reports.first_screen import first_screen
+from templates.reports.job_screen import job_screen
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DAY = date(2026, 11, 22)
 
 _BUSY = {"util.kernel_time": 0.95, "util.sm_active": 0.9, "mem.used_gib": 60.0}
 _NOTHING = {"util.kernel_time": 0.0, "mem.used_gib": 0.0, "power.board_w": 50.0}
@@ -25,6 +40,34 @@ def test_the_cheapest_says_why_a_lower_price_is_not_it() -> None:
     assert (cheapest.label, cheapest.id) == ("Cheapest", "o2")
     said = "third/undated (o1) is listed at $40 but its price has no date"
     assert said in [line.text for line in screen.notes]
+
+
+def test_an_option_names_its_own_changes() -> None:
+    """A step elsewhere is no part of another option: only the step here is named by its number."""
+    jobs = parse_profiles((EXAMPLES / "hard" / "vit-jpeg.json").read_bytes(), "vit-jpeg.json")
+    made = to_plan(draft_plan(jobs, load_catalog(DAY), Requirements(), as_of=DAY))
+    screen = first_screen(made)
+    assert [action.label for action in screen.actions] == ["Now", "Next", "Cheapest"]
+    assert [name for name in ("step 2", "step 3") if name in str(screen.actions)] == []
+    done = made.jobs[0].answer.now.actions
+    for action in screen.actions[1:]:
+        changes = own_changes(made.jobs[0].option(action.id))
+        named = 1 + len(changes) - len(done) if set(done) <= set(changes) else len(changes)
+        assert action.text.count(" + ") + 1 == named
+
+
+def test_nothing_is_said_to_be_asked_for_that_was_not() -> None:
+    """Next costs more than the step here, is no surer and takes as much work: nobody asked."""
+    made = to_plan(plan(running(a_profile(_BUSY)), offers=(TODAY, sold("same", "1.20"))))
+    (job,) = made.jobs
+    usd = CostRange(low=Decimal(1), mid=Decimal(1), high=Decimal(1))
+    now = Now(kind="try", what="x", actions=(), usd=usd, effort_hours=0.0)
+    job = replace(job, answer=replace(job.answer, now=now))
+    assert job.answer.next is not None
+    assert "asked for" not in str(job_screen(job, made).actions)
+    wish = Rejected(reason="unavailable", detail="today's seller was not asked for")
+    job = replace(job, baseline=replace(job.baseline, breaks=(wish,)))
+    assert "as asked for" in str(job_screen(job, made).actions)
 
 
 def test_running_out_of_memory_is_said_once() -> None:

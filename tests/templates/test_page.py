@@ -90,7 +90,7 @@ def test_each_action_stands_beside_its_own_dollars(case: str, plans: dict[str, P
 
 def test_a_machine_elsewhere_is_no_change_on_todays() -> None:
     """A job that stays, and has no cure here, is not told what another machine would cost."""
-    offers = (TODAY, sold("other", "1.90", provider="elsewhere"))
+    offers = (TODAY, sold("other", "1.50", provider="elsewhere"))
     made = to_plan(plan(job("j", busy=0.99, gib=60.0, on=TODAY), offers=offers))
     assert [action.label for action in first_screen(made).actions] == ["Cheapest"]
     assert [tile.label for tile in tiles(made)] == ["You pay"]

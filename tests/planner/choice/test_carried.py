@@ -173,14 +173,16 @@ WIRED = structs.replace(EIGHT, instance_type="wired", network_gbps=10.0)
 @pytest.mark.parametrize(
     ("offer", "parallelism", "reason"),
     [
-        (EIGHT, "ddp", "interconnect"),
+        (EIGHT, "ddp", None),
         (WIRED, "ddp", None),
         (WIRED, "fsdp", "interconnect"),
         (structs.replace(WIRED, network_gbps=400.0), "fsdp", None),
     ],
 )
-def test_machines_need_a_known_network(offer: Offer, parallelism: str, reason: str | None) -> None:
-    """Two nodes go to two nodes with a known network only, and what is split needs a fast one."""
+def test_what_is_split_needs_a_fast_network(
+    offer: Offer, parallelism: str, reason: str | None
+) -> None:
+    """Two nodes go to two nodes; of a network that nobody published the seller is asked."""
     today = sold("p5", "55.00", gpu_count=8, interconnect="nvlink", network_gbps=3200.0)
     profile = a_profile(
         full(9), gpu_count=16, nodes=2, parallelism=parallelism, interconnect="nvlink"
@@ -189,5 +191,7 @@ def test_machines_need_a_known_network(offer: Offer, parallelism: str, reason: s
     assert {r.offer: r.reason for r in rejected}.get(offer.name) == reason
     for candidate in candidates:
         assert candidate.count == 2
+        is_asked = "ask the seller: the network" in candidate.speed.basis
+        assert is_asked == candidate.speed.weak == (offer.network_gbps is None)
         if offer.network_gbps == WIRED.network_gbps:
             assert candidate.speed.mid < 0.95  # 3,200 Gbit/s today

@@ -6,10 +6,9 @@ from decimal import Decimal
 import pytest
 
 from gpucost.files.quote_documents import QuoteRequest, find_offer, offer_document
-from planner.choice.baseline import use_of_work
+from planner.choice.baseline import bill_of_work
 from planner.choice.workload import Workload
 from pricing.alternatives import commit
-from pricing.billing.quote import quote, sums_of
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import TERMS_H, Offer
 from pricing.money import cents
@@ -27,8 +26,7 @@ def _work(offer: Offer, *, month: bool) -> Workload:
 
 
 def _month_of(offer: Offer, hours: float) -> Decimal:
-    use = use_of_work(_work(offer, month=True), 1, CATALOG.as_of, offer.provider)
-    return quote(offer, use.lasting(Decimal(str(hours)) * HOUR_S)).total
+    return bill_of_work(offer, 1, hours, _work(offer, month=True), CATALOG).total
 
 
 # By hand, 2026-11-27: 730 x 0.63378 = 462.6594 (g5.xlarge, us-east-1, 1 year), 1.006 on demand:
@@ -57,17 +55,15 @@ def test_a_month_of_a_commitment_is_owed_whole(
 
 
 def test_plans_and_quotes_agree_on_every_commitment() -> None:
-    """The same dollars in a plan, in its fast sum, and in `quote`: of a month and of a run."""
+    """The same dollars in a plan and in `quote`: of a month and of a run."""
     assert len(COMMITTED) > 100
-    month = use_of_work(_work(COMMITTED[0], month=True), 1, CATALOG.as_of, COMMITTED[0].provider)
-    run = use_of_work(_work(COMMITTED[0], month=False), 1, CATALOG.as_of, COMMITTED[0].provider)
+    month, run = (_work(COMMITTED[0], month=month) for month in (True, False))
     for offer in COMMITTED:
-        for use, duration_s in ((month, None), (run, 100 * HOUR_S)):
-            planned = quote(offer, use.lasting(100 * HOUR_S))
+        for work, duration_s in ((month, None), (run, 100 * HOUR_S)):
+            planned = bill_of_work(offer, 1, 100.0, work, CATALOG)
             asked = QuoteRequest(day=CATALOG.as_of, duration_s=duration_s, purchase=offer.purchase)
             quoted = offer_document(offer.place, asked, CATALOG)
             assert planned.total == quoted.total, offer.place
-            assert cents(sums_of(offer, use.lasting(100 * HOUR_S)).exact) == quoted.total
             owed_h = Decimal(730) if duration_s is None else TERMS_H[offer.purchase]
             assert planned.total == cents(owed_h * offer.usd_per_hour)
 

@@ -155,16 +155,20 @@ def test_where_today_breaks_a_limit_the_cheapest_is_not_today() -> None:
 
 @given(offers())
 def test_named_options_are_what_they_are_called(found: tuple[Offer, ...]) -> None:
-    """Cheapest by expected dollars among what is known, first launchable in the list's order."""
+    """Cheapest: surely below today, nothing sure wholly below it; first launchable as listed."""
     launchable = frozenset(("example",))
     (planned,) = plan(running(a_profile()), offers=(TODAY, *found), launchable=launchable).jobs
     today = planned.baseline.cost
     assert today is not None
     known = [o for o in planned.options if o.offer.dated and not o.speed.weak]
-    least = min((o.cost for o in known), default=today)
-    by_id = {o.id: o.cost for o in planned.options} | {"o0": today}
-    saves = least < today * Decimal("0.99")  # what saves less than 1 % saves nothing
-    assert by_id[planned.named.cheapest] == (least if saves else today)
+    saving = [o for o in known if o.usd_range.high < today and o.cost < today * Decimal("0.99")]
+    cheapest = planned.option(planned.named.cheapest)
+    assert (cheapest is None) == (not saving)
+    if cheapest is not None:
+        assert cheapest in saving
+        assert cheapest.usd_range.low <= min(o.usd_range.high for o in saving)
+        if planned.choice is not None:
+            assert cheapest.cost <= planned.choice.cost
     first = next((o.id for o in planned.options if o.provisionable), None)
     assert planned.named.first_launchable == first
     assert (planned.named.smallest_change == "o0") == (planned.recommended == "o0")
@@ -315,6 +319,18 @@ def _out_of_memory(**fields: Any) -> JobDraft:
     larger = structs.replace(larger, gpu_memory_gib=141)
     (planned,) = plan(running(profile), offers=(TODAY, half, larger)).jobs
     return planned
+
+
+def test_what_may_well_cost_more_is_not_the_cheapest() -> None:
+    """Of a job that ran out of memory: a middle just below another's, and a far wider range."""
+    wide = structs.replace(sold("b200", "3.50", "B200-SXM"), gpu_memory_gib=180)
+    near = structs.replace(sold("h200", "2.60", "H200-SXM-141GB"), gpu_memory_gib=141)
+    profile = a_profile({BUSY: 0.3, "mem.used_gib": 79.0}, ended="gpu-out-of-memory")
+    (planned,) = plan(running(profile), offers=(TODAY, wide, near)).jobs
+    by_type = {o.offer.instance_type: o for o in planned.options}
+    assert by_type["b200"].cost < by_type["h200"].cost
+    assert by_type["b200"].usd_range.high > by_type["h200"].usd_range.high
+    assert planned.option(planned.named.cheapest) is by_type["h200"]
 
 
 def test_a_job_that_ran_out_of_gpu_memory_is_not_kept_where_it_dies() -> None:

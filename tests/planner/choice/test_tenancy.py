@@ -181,6 +181,23 @@ def test_an_assumed_machine_has_no_gpus_that_nobody_saw() -> None:
     assert costs(plan(job, offers=(EIGHT, dear), regions=("eu-west-1",))) == [Decimal("1000.00")]
 
 
+def test_an_assumed_machine_is_of_the_seller_of_one_gpu() -> None:
+    """One and eight GPUs are assumed at one price each; where it sells no such machine, it says so.
+
+    `dear` rents one for $2 and eight for $16, `bulk` eight alone for $12; nobody else rents four.
+    """
+    sizes = (("dear", "2.00", 1), ("dear", "16.00", 8), ("bulk", "12.00", 8), ("four", "9.00", 4))
+    sold_by = tuple(sold(f"{name}-{n}", usd, provider=name, gpu_count=n) for name, usd, n in sizes)
+    for n, machine, note in (
+        (1, "dear-1", "cheapest on-demand offer of 1x"),
+        (8, "dear-8", "of the seller that rents one for least"),
+        (4, "four-4", "dear, which rents one for $2.00, has no such machine"),
+    ):
+        draft = plan(a_profile(HALF_USED, gpu_count=n), offers=sold_by)
+        assert draft.jobs[0].baseline.offer.instance_type == machine
+        assert any(note in text for text in draft.assumptions)
+
+
 def test_without_an_id_jobs_are_no_neighbours() -> None:
     """Two jobs on the same size of machine are on two machines unless an id says otherwise."""
     apart = plan(pod("a", machine=None), pod("b", machine=None), offers=(EIGHT,))

@@ -134,7 +134,7 @@ def test_a_data_set_that_nobody_bills_is_said_with_what_is_paid() -> None:
     made = to_plan(plan(running(profile, here), offers=(here, away)))
     screen = first_screen(made)
     assert screen.paid_usd == Decimal("200.00")
-    assert "storage of 60,000 GiB not included" in screen.facts[0].text
+    assert screen.notes[0].text == "Storage of 60,000 GiB is not included."
     assert screen.actions == ()
     (job,) = made.jobs
     assert job.answer.cheapest is not None

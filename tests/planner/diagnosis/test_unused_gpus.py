@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from planner.diagnosis.diagnose import diagnose
-from planner.profile.model import Profile
+from planner.profile.model import Host, Profile, Statistics
 from tests.planner.factories import a_profile, gpus
 
 
@@ -27,6 +27,14 @@ def test_a_gpu_that_is_not_used_is_named(busy: tuple[float, ...], words: str, fi
     finding = next(f for f in diagnose(job(*busy)) if f.code == "imbalanced-gpus")
     assert words in finding.cause
     assert finding.actions[0] == first
+
+
+def test_a_gpu_at_rest_waits_for_nobody() -> None:
+    """Two of eight at 60 %: six GPUs are not used, and what the two wait for is 40 % of theirs."""
+    host = Host(cpu_util=Statistics(mean=0.15))
+    findings = diagnose(replace(job(0.6, 0.6, *[0.0] * 6), host=host))
+    wasted = {f.code: f.waste_fraction for f in findings if f.waste_fraction}
+    assert wasted == {"imbalanced-gpus": pytest.approx(0.75), "unmeasured": pytest.approx(0.1)}
 
 
 def test_a_hot_gpu_that_others_wait_for_is_named_and_priced() -> None:

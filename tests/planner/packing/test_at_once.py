@@ -11,13 +11,13 @@ from msgspec import structs
 
 from planner.choice.requirements import Requirements
 from planner.fleet import packing, search
-from planner.fleet.consolidate import consolidate
 from planner.fleet.placements import Home, today
 from planner.fleet.search import pack_rows, plain_bound
 from planner.fleet.sizes import Bins, Sizes, best_fit, first_fit, fullness
 from planner.fleet.tenant import PackingCache
 from planner.profile.model import Statistics
 from tests.planner.factories import TODAY, a_baseline, a_profile, running
+from tests.planner.packing.at_home import consolidate
 
 T = TypeVar("T")
 ASKED = Requirements(max_slowdown=100.0)

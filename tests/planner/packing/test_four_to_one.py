@@ -8,11 +8,11 @@ import pytest
 from msgspec import structs
 
 from planner.choice.requirements import Requirements
-from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.profile.model import GpuReadings, Latency, Profile, Statistics, Window
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_baseline, a_profile, running
+from tests.planner.packing.at_home import consolidate
 from tests.pricing.factories import ASKED_ON
 
 DROPLET = load_catalog(ASKED_ON).find("digitalocean", "gpu-h100x1-80gb")

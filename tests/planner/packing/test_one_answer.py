@@ -14,6 +14,7 @@ from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
 from planner.plan.teams import teams
+from planner.plan.use import job_uses
 from planner.profile.model import Profile, Statistics
 from pricing.money import cents
 from templates.language.translate import use_language
@@ -64,7 +65,7 @@ def agrees(found: PlanDraft) -> None:
     assert document.recommended.cost.low <= total <= document.recommended.cost.high
     assert document.roi.saves_usd == cents(found.recommended.before - found.recommended.mid)
     assert page_total(document) == (document.recommended.cost_before, total)
-    rows = teams(found)
+    rows = teams(found, job_uses(found.jobs))
     for label in {row.by for row in rows}:
         assert sum(row.recommended_usd for row in rows if row.by == label) == total
     if document.recommended.unknown:

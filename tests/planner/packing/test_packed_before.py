@@ -2,12 +2,12 @@
 
 from planner.choice.baseline import Baseline
 from planner.choice.requirements import Requirements
-from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.fleet.placements import Home, today
 from planner.fleet.tenant import PackingCache
 from planner.profile.model import Profile, Statistics
 from tests.planner.factories import a_baseline, a_profile, running
+from tests.planner.packing.at_home import consolidate
 
 SHARES = ".53 .24 .14 .1 .26 .54 .28 .16 .45 .38 .22 .3 .18 .55 .17 .15 .46 .29"
 """Eighteen jobs for six GPUs; each order of first fit needs seven."""

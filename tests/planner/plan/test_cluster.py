@@ -115,6 +115,20 @@ def test_a_dear_eks_cluster_moves_to_doks() -> None:
     assert plan.roi.effort_hours >= 24
 
 
+def test_a_gpu_that_the_cluster_does_not_sell_is_compared_with_what_it_sells() -> None:
+    """DOKS has no A100: today is an assumed machine elsewhere, and an answer is a node of DOKS."""
+    metrics = {"util.kernel_time": 0.6, "mem.used_gib": 30.0}
+    job = a_profile(metrics, name="a100", kind="training", gpu="NVIDIA A100-SXM4-40GB", hours=None)
+    plan = planned(Cluster(kind="doks"), job)
+    today, after = plan.clusters
+    assert (today.max_nodes, after.max_nodes) == (0, 1)
+    assert plan.recommended.cost_before == today.usd
+    assert plan.jobs[0].choice.offer.provider == "digitalocean"
+    screen = first_screen(plan)
+    assert any("DOKS has no A100-SXM-40GB nodes." in line.text for line in screen.notes)
+    assert screen.actions[-1].text.startswith("move to DOKS")
+
+
 def test_the_profile_may_name_the_cluster() -> None:
     """hardware.cluster is enough; jobs of different clusters, or elsewhere, are refused."""
     job = a_job("aws/g5.xlarge/A10G", region="us-east-1", cluster="eks")

@@ -1,9 +1,11 @@
 """The steps of an answer: each names what exists, pays within the horizon, and is explained."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from planner.plan.draft import JobDraft
 from planner.profile.model import Profile
 from tests.planner.factories import a_case, a_catalog, a_profile, plan, running, sold
 
@@ -45,3 +47,30 @@ def test_work_is_paid_back_by_the_runs_of_the_horizon(
     context = a_case(running(job, SINGLE), a_catalog(SINGLE))
     assert context.work.storage_h is None
     assert context.periods == runs
+
+
+def test_two_gpus_that_hardly_work_become_one() -> None:
+    """Both processes of a simulation, at 5 % each, on one GPU of the type: half the money, named.
+
+    Two ranks of a training do not share one; of a host that nobody read half may be too little.
+    """
+    metrics = {"util.kernel_time": 0.05, "mem.used_gib": 3.0}
+    shape = {"gpu_count": 2, "cpu_cores": 32, "framework": "lammps"}
+
+    def planned(**fields: Any) -> JobDraft:
+        profile = a_profile(metrics, **(shape | fields))
+        (job,) = plan(running(profile, PAIR), offers=(PAIR, SINGLE), machine_only=True).jobs
+        return job
+
+    job = planned(kind="simulation", host={"cpu_util": 0.03})
+    assert job.now is not None
+    assert job.now.actions == ("fewer-gpus",)
+    assert job.now.usd is not None
+    assert job.now.usd.mid == pytest.approx(Decimal(200), rel=Decimal("0.01"))
+    assert "1: example/single" in job.now.what
+    unread = planned(kind="simulation")
+    (option,) = [o for o in unread.options if o.offer == SINGLE]
+    assert option.hours.high > 1.9 * unread.baseline.hours.mid
+    trained = planned(kind="training", framework="pytorch", host={"cpu_util": 0.03})
+    (option,) = [o for o in trained.options if o.offer == SINGLE]
+    assert option.hours.mid > 1.5 * trained.baseline.hours.mid

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from planner.choice.baseline import Baseline, gpu_memory_gib
 from planner.choice.requirements import Requirements
-from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.fleet.tenant import CONTEXT_GIB
 from planner.profile.model import Latency, Profile, Statistics
@@ -17,6 +16,7 @@ from pricing.catalog.catalog import load_catalog
 from pricing.hardware import gpus
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_baseline, a_case, a_profile, running, sold
+from tests.planner.packing.at_home import consolidate
 from tests.pricing.factories import ASKED_ON
 
 BUSY = "util.kernel_time"

@@ -5,12 +5,14 @@ import random
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.candidate import misses_deadline, rate
+from planner.choice.requirements import Requirements
 from planner.models.interruption import (
     Availability,
     Billed,
@@ -34,6 +36,11 @@ HOUR_S = 3600.0
 COST = CheckpointCosts(write_s=120.0, restart_s=360.0)
 work_s = st.floats(min_value=60.0, max_value=30 * 24 * HOUR_S)
 up_s = st.floats(min_value=HOUR_S, max_value=10_000 * HOUR_S)
+
+
+def _asked(trace: Availability | None = None, **limits: Any) -> Requirements:
+    """Return what was asked for: a trace of spot capacity, and limits."""
+    return Requirements(checkpoints=COST, spot_trace=trace, **limits)
 
 
 def _trace(pattern: str, tick_s: float = 60.0) -> Availability:
@@ -125,11 +132,12 @@ def test_nothing_is_billed_while_nothing_is_held(pattern: str, work: float) -> N
 
 def test_a_deadline_needs_a_trace_and_enough_of_it() -> None:
     """Without a trace spot with a deadline is refused; with one, by the share of runs that miss."""
-    assert misses_deadline(1.0, None, COST, None, 1) is None
-    assert "trace" in (misses_deadline(1.0, None, COST, 10.0, 1) or ("", ""))[1]
+    assert misses_deadline(1.0, _asked(), 1) is None
+    assert "trace" in (misses_deadline(1.0, _asked(deadline_h=10.0), 1) or ("", ""))[1]
     steady = _trace("1" * 60 * 24 * 4)
-    assert misses_deadline(1.0, steady, COST, 3.0, 1) is None
-    refused = misses_deadline(1.0, _trace("0" * 600 + "1" * 600), COST, 3.0, 1)
+    assert misses_deadline(1.0, _asked(steady, deadline_h=3.0), 1) is None
+    late = _asked(_trace("0" * 600 + "1" * 600), deadline_h=3.0)
+    refused = misses_deadline(1.0, late, 1)
     assert refused is not None
     assert "chance to miss" in refused[1]
 
@@ -151,7 +159,7 @@ def test_published_buckets_are_read_per_region_and_size() -> None:
     assert any(bucket.high is None and bucket.low == 0.2 for bucket in known)
     assert all(0.0 <= b.low < (b.high or 1.0) for b in known)
     on_demand = next(o for o in offers.values() if o.purchase == "on_demand")
-    assert rate(on_demand, None, COST, 1) is None
+    assert rate(on_demand, _asked(), 1) is None
 
 
 def test_the_interval_on_spot_is_the_machines() -> None:
@@ -174,7 +182,7 @@ def _spot_of_aws() -> Offer:
 def test_a_bucket_gives_a_range_of_rates() -> None:
     """Rare, expected and often are in order, and the basis names bucket and source."""
     spot = _spot_of_aws()
-    found = rate(spot, None, COST, 1)
+    found = rate(spot, _asked(), 1)
     assert found is not None
     assert found.rare_s > found.mean_s > found.often_s
     assert "month" in found.basis
@@ -188,7 +196,7 @@ def test_a_job_on_several_machines_stops_when_any_of_them_is_taken() -> None:
     """N machines are N times as often interrupted; taken all at once, as rarely as one."""
     spot = _spot_of_aws()
     for trace in (None, _trace("110" * 6000, 3600.0)):
-        one, four = (rate(spot, trace, COST, 8, machines) for machines in (1, 4))
+        one, four = (rate(spot, _asked(trace), 8, machines) for machines in (1, 4))
         assert one is not None
         assert four is not None
         assert four.mean_s == one.mean_s / 4
