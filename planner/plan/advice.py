@@ -50,7 +50,7 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_KV_ROOM, _FEWER = "kv-cache-room", "fewer-gpus"
+_KV_ROOM, _FEWER, _LOOK = "kv-cache-room", "fewer-gpus", "see-what-runs"
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
 _QUICK_H = 2.0  # done within an afternoon
@@ -228,7 +228,9 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
         return saves * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
     proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
-    effective = [code for code in proved if code in priced and priced[code].mid >= 1]
+    gains = ((code, action(code, context.signals).gain) for code in proved)
+    helping = (code for code, gain in gains if gain is None or gain[2] >= _GAINS)
+    effective = [code for code in helping if code in priced and priced[code].mid >= 1]
     expected = {code: net(code, priced[code].mid) for code in effective}
     lost = finding.waste_usd or Decimal(0)
     # What may pay at best is worth naming where that much is wasted.
@@ -326,6 +328,10 @@ def _step(
     title = join((ACTIONS[code].title for code in codes), "plus")
     if line := ACTIONS[codes[0]].line_for(context.signals) if codes else "":
         title = Message("first.in-program", what=title, line=line)
+    ends = next((f for f in context.findings if END_WHEN_IDLE in f.actions), None)
+    if END_WHEN_IDLE in codes and ends is not None and _LOOK in ends.actions:
+        # Work may go on there that nobody looked for: a question first.
+        title = Message("first.look-first", look=ACTIONS[_LOOK].title, what=title)
     return Now(
         kind="try",
         what=title,
@@ -384,7 +390,7 @@ def find_proof(
         named: ids of what is recommended and of the cheapest; `o0` is today's machine.
         now: what to do here.
     """
-    if now is not None and (now.kind == "end" or now.actions == (USE_GPU,)):
+    if now is not None and (now.kind == "end" or now.actions in ((USE_GPU,), (_LOOK,))):
         return None
     if not may_move(context):
         open_cause = next(filter(_is_open, context.findings), context.findings[0])
@@ -396,7 +402,8 @@ def find_proof(
 
 
 def _record(context: JobContext, first: Finding | None = None) -> Proof | None:
-    worst = first or _worst(context.findings)
+    open_cause = (f for f in context.findings if _is_open(f) and f.severity != "info")
+    worst = first or _worst(context.findings) or next(open_cause, None)
     if worst is None or not _is_open(worst):
         return None
     unmeasured = worst.code == "unmeasured"

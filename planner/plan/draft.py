@@ -128,7 +128,8 @@ class JobDraft:
     def does_nothing(self) -> bool:
         """Whether no kernel of it ran in all of its recording, so that it can be ended."""
         verdict = self.findings[0] if self.findings else None
-        idle = verdict and verdict.code in _NOTHING_RAN and verdict.confidence != "possible"
+        # Where work goes on beside the GPU, ending the machine is none of the actions.
+        idle = verdict and verdict.code in _NOTHING_RAN and "idle-shutdown" in verdict.actions
         return self.profile.paid_busy_fraction == 0 and bool(idle)
 
     @property

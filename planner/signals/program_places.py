@@ -298,6 +298,19 @@ def idle_phases(profile: Profile) -> float | None:
     return share if profile.phases else None
 
 
+def pauses(profile: Profile) -> tuple[float, int]:
+    """Return the seconds of all idle phases within the job's time, and their number."""
+    idle = [phase for phase in profile.phases if phase.kind == "idle"]
+    total_s, count = sum(p.total_s or 0.0 for p in idle), sum(p.count or 0 for p in idle)
+    after_s = idle_after_s(profile)
+    return (max(0.0, total_s - after_s), count - 1) if after_s > 0.0 else (total_s, count)
+
+
+def busy_between(profile: Profile) -> float | None:
+    """Return how busy the busiest GPU is outside of pauses, 0-1; None where that was not read."""
+    return next((p.kernel_time for p in profile.phases if p.kind == "steady"), None)
+
+
 def hung(profile: Profile) -> float | None:
     """Return the share of the recording in which kernels only spun; None where none was seen."""
     return sum(p.time_fraction or 0.0 for p in profile.phases if p.kind == "hang") or None
@@ -348,9 +361,6 @@ SIGNALS: dict[str, Signal] = {
             "start-up.count": starts,
             "step.early_share": early_share,
             "stalls.share": stalled,
-            "stalls.longest_s": lambda p: (
-                p.step.stalls.longest_s if p.step and p.step.stalls else None
-            ),
             "stalls.for_others": stalled_for_others,
             "ranks.behind": rank_behind,
             "gpus.unused": unused_gpus,
@@ -368,7 +378,6 @@ SIGNALS: dict[str, Signal] = {
             "phases.idle": idle_phases,
             "phases.hang": hung,
             "generation.share": generation_share,
-            "job.ended": lambda profile: profile.job.ended,
         }
     ),
     **{

@@ -4,18 +4,19 @@ A signal that was not measured is None, and no test on it can hold.
 """
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter, methodcaller
 from types import MappingProxyType
 
 from planner.models.communication import link_class
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates, program
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Profile
 from planner.profile.source import at_work, memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
 from planner.signals import program_places as places
 from planner.signals.compute_share import arithmetic, cores_left, reading_cores
-from planner.signals.condition import FRACTION, Signal, Value, named
+from planner.signals.condition import Signal, Value, named
 from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S, USABLE
 from pricing import hardware
 from pricing.message import Message
@@ -105,15 +106,27 @@ def _memory_held_gib(profile: Profile) -> float | None:
     return own if own is not None else profile.peak("mem.used_gib")
 
 
+def _memory_change_gib(profile: Profile) -> float | None:
+    """Return by how much the memory held on a GPU changed, at most, GiB; its ends left out."""
+    bounds = [(s.p05, s.p95) for s in profile.readings("mem.used_gib")]
+    return max((b - a for a, b in bounds if a is not None and b is not None), default=None)
+
+
 def _power_share(profile: Profile) -> float | None:
     gpu = named_gpu(profile)
     limit = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
     return _share(profile.mean("power.board_w"), limit)
 
 
-def _over_gpu(slot: str, figure: str) -> Callable[[Profile], float | None]:
-    """Return a reading over what the table says of the GPU."""
-    return lambda p: _share(p.mean(slot), getattr(named_gpu(p), figure, None))
+def _gpu(figure: str) -> Callable[[Profile], float | None]:
+    """Return what the table says of the GPU."""
+    return lambda p: getattr(named_gpu(p), figure, None)
+
+
+def _ratio(
+    part: Callable[[Profile], float | None], total: Callable[[Profile], float | None]
+) -> Callable[[Profile], float | None]:
+    return lambda p: _share(part(p), total(p))
 
 
 def _weights_of_gpu(profile: Profile) -> float | None:
@@ -179,12 +192,22 @@ def _untimed(profile: Profile) -> float | None:
     return max(0.0, 1.0 - timed / step.mean_s)
 
 
-def _host(part: str) -> Callable[[Profile], float | None]:
+def _field(path: str) -> Callable[[Profile], float | None]:
+    """Return the signal of what a profile holds at a dotted path; None where a part is missing."""
+    read = attrgetter(path)
+
     def signal(profile: Profile) -> float | None:
-        statistics: Statistics | None = getattr(profile.host, part) if profile.host else None
-        return statistics.typical if statistics else None
+        try:
+            value: float | None = read(profile)
+        except AttributeError:  # of None
+            return None
+        return value
 
     return signal
+
+
+def _host(part: str) -> Callable[[Profile], float | None]:
+    return _field(f"host.{part}.typical")
 
 
 def _busy_by_gpu(profile: Profile) -> list[float]:
@@ -269,14 +292,20 @@ def idle_share(profile: Profile) -> float | None:
 
 def idle_pause_s(profile: Profile) -> float | None:
     """Return how long an idle pause is on average, s: by its phases, else between requests."""
-    idle = [phase for phase in profile.phases if phase.kind == "idle"]
-    total_s, count = sum(p.total_s or 0.0 for p in idle), sum(p.count or 0 for p in idle)
-    if (after_s := places.idle_after_s(profile)) > 0.0:
-        total_s, count = max(0.0, total_s - after_s), count - 1
+    total_s, count = places.pauses(profile)
     if total_s and count > 0:
         return total_s / count
     rate = profile.job.requests_per_s if profile.job.kind.answers else None
     return 1.0 / rate if rate else None
+
+
+def _pauses_named(profile: Profile) -> Message | None:
+    """Return the sentence that says how often the GPU pauses, and for how long."""
+    total_s, count = places.pauses(profile)
+    busy = places.busy_between(profile)
+    if count <= 1 or busy is None:
+        return None
+    return Message("cause.pauses", count=count, minutes=total_s / count / 60.0, busy=busy)
 
 
 def nights_between(profile: Profile) -> float:
@@ -327,9 +356,10 @@ def _idle_floor(profile: Profile) -> float | None:
 _GROWTH = _host("ram_growth_gib_per_h")
 
 
-def _rate(part: str, code: str) -> Callable[[Profile], Message | None]:
-    """Return the sentence that says how much comes in a second."""
-    read = _host(part)
+def _sentence(
+    read: Callable[[Profile], float | None], code: str
+) -> Callable[[Profile], Message | None]:
+    """Return the signal of the sentence that says a rate or a share."""
     return lambda profile: Message(code, rate=rate) if (rate := read(profile)) else None
 
 
@@ -357,14 +387,6 @@ def capability(gpu: hardware.Gpu | None) -> float | None:
         return float(gpu.compute_capability) if gpu and gpu.compute_capability else None
     except ValueError:  # AMD's gfx names
         return None
-
-
-def _over_fp32(rate: str) -> Callable[[Profile], float | None]:
-    def signal(profile: Profile) -> float | None:
-        gpu = named_gpu(profile)
-        return _share(getattr(gpu, rate), gpu.fp32_tflops) if gpu else None
-
-    return signal
 
 
 def _latency_and_target(profile: Profile) -> Message | None:
@@ -436,7 +458,8 @@ def _precision(profile: Profile) -> str | None:
 
 def _family(profile: Profile) -> str | None:
     places_ = (wait.place for wait in profile.waits if wait.place)
-    return family(profile.job.framework, profile.work.unit if profile.work else None, places_)
+    stated = family(profile.job.framework, profile.work.unit if profile.work else None, places_)
+    return stated or ("simulation" if profile.job.kind == "simulation" else None)
 
 
 def _stream(profile: Profile) -> float | None:
@@ -452,17 +475,29 @@ def _input(profile: Profile) -> str | None:
     return decodes(unit, profile.job.framework, profile.mean("util.decoder"), places)
 
 
-def _serving(part: str) -> Callable[[Profile], float | None]:
-    def signal(profile: Profile) -> float | None:
-        serving = profile.job.serving
-        return None if serving is None else getattr(serving, part)
-
-    return signal
-
+_AS_NAMED = (
+    *("job.kind", "job.batch_per_gpu", "job.parallelism", "job.parameters", "job.latency_slo_ms"),
+    *("job.ended", "hardware.interconnect", "hardware.network_gbps", "work.rate_per_s"),
+)
+_SERVING = ("kv_cache_fraction", "requests_running", "requests_waiting", "preemptions_per_s")
+_MEANS = (
+    *("util.sm_active", "util.sm_occupancy", "util.fp32_active", "util.fp64_active"),
+    *("util.tensor_active", "util.dram_active", "util.mem_controller", "io.pcie_rx_mib_s"),
+)
+_WAITED_FOR = ("input", "host", "python", "logging", "network", "lock", "device", "model")
+_WAITS = ("data_wait", "h2d", "optimizer", "checkpoint")
 
 SIGNALS: dict[str, Signal] = {
     **named(
         {
+            **{name: _field(name) for name in _AS_NAMED},
+            **{f"serving.{part}": _field(f"job.serving.{part}") for part in _SERVING},
+            **{f"{slot}.mean": methodcaller("mean", slot) for slot in _MEANS},
+            **{f"step.{part}_exposed": _exposed(_step(f"{part}_s")) for part in _WAITS},
+            **{f"util.kernel_time.{q}": _quantile(q) for q in ("p05", "p50", "p95")},
+            "optimizer.step_s": _field("step.optimizer_s"),
+            "stalls.longest_s": _field("step.stalls.longest_s"),
+            "host.cpu_util.max": _field("host.cpu_util.max"),
             "bill.egress": lambda _: None,
             "serving.spare_copies": lambda _: None,
             "network.of_offered": lambda _: None,
@@ -471,36 +506,21 @@ SIGNALS: dict[str, Signal] = {
             "gradients.of_room": _gradients_of_room,
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
-            "job.kind": lambda p: p.job.kind,
             "job.precision": _precision,
-            "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
-            "job.parallelism": lambda p: p.job.parallelism,
             "job.family": _family,
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
             "job.input": _input,
-            "serving.kv_cache_fraction": _serving("kv_cache_fraction"),
-            "serving.requests_running": _serving("requests_running"),
-            "serving.requests_waiting": _serving("requests_waiting"),
-            "serving.preemptions_per_s": _serving("preemptions_per_s"),
             "serving.fuller_batch": fuller_batch,
-            "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
             "hardware.gpu_count": lambda p: float(p.gpu_count),
             "hardware.cpu_cores_per_gpu": _cores_per_gpu,
             "hardware.purchase": _purchase,
             "hardware.nodes": lambda p: float(p.hardware.nodes or 1),
-            "hardware.network_gbps": lambda p: p.hardware.network_gbps,
-            "job.parameters": lambda p: p.job.parameters,
-            "hardware.interconnect": lambda p: p.hardware.interconnect,
             "hardware.compute_capability": lambda p: capability(named_gpu(p)),
-            "hardware.tf32_over_fp32": _over_fp32("tf32_tflops"),
-            "hardware.fp64_over_fp32": _over_fp32("fp64_tflops"),
-            "util.fp64_active.mean": lambda p: p.mean("util.fp64_active"),
+            "hardware.tf32_over_fp32": _ratio(_gpu("tf32_tflops"), _gpu("fp32_tflops")),
+            "hardware.fp64_over_fp32": _ratio(_gpu("fp64_tflops"), _gpu("fp32_tflops")),
             "util.kernel_time.mean": lambda p: p.busy_fraction,
-            "util.kernel_time.p05": _quantile("p05"),
-            "util.kernel_time.p50": _quantile("p50"),
-            "util.kernel_time.p95": _quantile("p95"),
             "gpus.at_work_share": _at_work_share,
             "util.kernel_time.spread": _spread,
             "util.kernel_time.least": lambda p: min(_busy_by_gpu(p), default=None),
@@ -508,45 +528,42 @@ SIGNALS: dict[str, Signal] = {
             "util.kernel_time.idle_share": idle_share,
             "util.kernel_time.constant": _constant,
             "util.video.mean": _video,
-            "util.sm_active.mean": lambda p: p.mean("util.sm_active"),
-            "util.sm_occupancy.mean": lambda p: p.mean("util.sm_occupancy"),
-            "util.fp32_active.mean": lambda p: p.mean("util.fp32_active"),
-            "util.tensor_active.mean": lambda p: p.mean("util.tensor_active"),
-            "util.dram_active.mean": lambda p: p.mean("util.dram_active"),
-            "util.mem_controller.mean": lambda p: p.mean("util.mem_controller"),
             "mem.used_fraction.max": _memory_share,
             "mem.used_gib.max": _memory_held_gib,
+            "mem.change_gib": _memory_change_gib,
             "power.fraction.mean": _power_share,
             "phases.pause_s": idle_pause_s,
+            "phases.pauses": lambda p: places.pauses(p)[1] or None,
+            "phases.between": places.busy_between,
+            "phases.named": _pauses_named,
+            "power.drawn": _sentence(_power_share, "cause.power-drawn"),
+            "hardware.link_class": lambda p: link_class(None, getattr(named_gpu(p), "name", None)),
             "phases.nights": nights_between,
-            "power.over_idle": _over_gpu("power.board_w", "idle_w"),
-            "power.cap_fraction": _over_gpu("power.limit_w", "tdp_w"),
+            "power.over_idle": _ratio(methodcaller("mean", "power.board_w"), _gpu("idle_w")),
+            "power.cap_fraction": _ratio(methodcaller("mean", "power.limit_w"), _gpu("tdp_w")),
             "throttle.fraction.most": _worst_throttled,
             "temp.core_c.max": lambda p: p.peak("temp.core_c"),
-            "io.pcie_rx_mib_s.mean": lambda p: p.mean("io.pcie_rx_mib_s"),
             "io.pcie_rx_fraction": pcie_share,
             "host.cpu_util.mean": _host("cpu_util"),
             "host.cpu_busiest_core.mean": _host("cpu_busiest_core"),
+            "host.unseen": lambda p: (
+                Message("cause.cpu-unseen") if _host("cpu_util")(p) is None else None
+            ),
             "host.cpu_cores_used": places.cores_used,
             "host.ram_growth_gib_per_h": _GROWTH,
             "host.ram_full_in": _ram_full_in,
             "host.ram_fraction.max": _ram_share,
             "host.disk_read_mib_s.mean": _host("disk_read_mib_s"),
-            "host.disk_rate": _rate("disk_read_mib_s", "cause.disk-rate"),
+            "host.disk_rate": _sentence(_host("disk_read_mib_s"), "cause.disk-rate"),
             "host.net_rx_mib_s.mean": _host("net_rx_mib_s"),
-            "host.net_rate": _rate("net_rx_mib_s", "cause.net-rate"),
+            "host.net_rate": _sentence(_host("net_rx_mib_s"), "cause.net-rate"),
             "host.net_fraction": _network_share,
-            "work.rate_per_s": lambda p: p.work.rate_per_s if p.work else None,
             "loader.workers": lambda p: (
                 p.step.loader_workers if p.step and p.step.data_wait_s is None else None
             ),
             "step.data_wait_fraction": _step("data_wait_s"),
             "host.cores_left": cores_left,
             "host.reading_cores": reading_cores,
-            "step.data_wait_exposed": _exposed(_step("data_wait_s")),
-            "step.h2d_exposed": _exposed(_step("h2d_s")),
-            "step.optimizer_exposed": _exposed(_step("optimizer_s")),
-            "step.checkpoint_exposed": _exposed(_step("checkpoint_s")),
             "step.untimed_exposed": _exposed(_untimed),
             "step.comm_fraction": _step("comm_s"),
             "latency.of_target": lambda p: _share(worst_latency_ms(p), p.job.latency_slo_ms),
@@ -558,25 +575,9 @@ SIGNALS: dict[str, Signal] = {
         {
             "evaluation.data_wait_exposed": _exposed(places.evaluation_waits),
             "stalls.exposed": _exposed(places.stalled),
+            **{f"waits.{of}.exposed": _exposed(places.waiting_share(of)) for of in _WAITED_FOR},
         }
     ),
-    **{
-        f"waits.{group}.exposed": Signal(
-            _exposed(places.waiting_share(group)),
-            f"time with the GPU waiting for {labels}",
-            FRACTION,
-        )
-        for group, labels in (
-            ("input", "input"),
-            ("host", "the host's code"),
-            ("python", "the program's Python"),
-            ("logging", "logging"),
-            ("network", "the network"),
-            ("lock", "the interpreter's lock"),
-            ("device", "a loop that waits for it"),
-            ("model", "the code that launches its work"),
-        )
-    },
 }
 
 

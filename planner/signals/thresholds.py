@@ -10,12 +10,20 @@ STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low
 BUSY_NOW = 0.85  # kernels run nearly all the time; start-up and evaluation take the rest
 IDLE = 0.05  # a display or a monitoring agent alone reads up to a few percent
+# Mohan et al., VLDB 2021: input made faster gives at most 5 times; from here it fills no tenth.
+UNFED = 0.02
 NEVER = 0.005  # of the time: reads 0 in whole percent
+# Agents and logs move a few KiB a second, and a monitor allocates nothing; our choice.
+AT_REST_MIB_S, AT_REST_GIB = 1.0, 0.1
 CPU_FULL = 0.8  # schedulers keep a few cores' worth of slack on a saturated host
 STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work
 # At the Young/Daly interval writing takes sqrt(C / 2M) of the time: 4 % for 2 minutes and a failure
 # every 12 hours. A tenth is too often for any machine that lives for hours.
 CHECKPOINT_SHARE = 0.1
+# 10,000 tensors (Llama 3.1 405B has 1,137), 15 launches each, as plain Adam takes, 10 us a launch:
+# our bound of what launches alone can take of a step.
+LAUNCHES_S = 1.5
+PAUSES_S = 120.0  # minutes, not one; our choice: no step and no wait for input lasts so long
 PAUSE_S = 5.0  # allocators, collectors and sync points stay far below: the loop waits for somebody
 FEWEST_READINGS = 12
 """Fewer rows of a series tell less than the quantiles of all of it do."""

@@ -382,7 +382,7 @@ def _wasted(job: JobPlan, died: tuple[str, str, Decimal | None] | None) -> Itera
                 amount = _("{usd} of the waste", usd=amount)
             text = _("{amount}: {cause}", amount=amount, cause=text)
         yield Line(label=_("Idle"), text=text)
-    if first is None or (first.code == "unmeasured" and first.waste_usd is None):
+    if first is None or (first.severity == "info" and first.code == "unmeasured"):
         text = _("Not enough was measured to say how much of it is wasted.")
         yield Line(label=_("Wasted"), text=text)
     elif not is_same:  # else the line above says it
@@ -441,11 +441,13 @@ def _waste(
         together: its waste and that of the findings beside it.
     """
     cause, waste = translate_text(first.cause), first.waste_usd
-    if not waste or together is None:
-        return Line(label=_("Diagnosis"), text=cause)
-    share = report_text.percent(float(together / paid)) if paid else ""
-    usd = whole_dollars(together)
-    amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
+    if not waste or together is None or not paid:
+        if not first.waste_fraction or paid is not None:
+            return Line(label=_("Diagnosis"), text=cause)
+        share = report_text.percent(first.waste_fraction)
+        return Line(label=_("Wasted"), text=_("{amount}: {cause}", amount=share, cause=cause))
+    share = report_text.percent(float(together / paid))
+    amount = _("{usd} ({share})", usd=whole_dollars(together), share=share)
     if together > waste:
         amount = _("{amount}, of which {part}", amount=amount, part=whole_dollars(waste))
     elif other_usd:
@@ -663,16 +665,18 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     """Yield what would settle the answer, and what a full screen leaves out."""
     ends = job.answer.now is not None and job.answer.now.kind == "end"
     is_open = job.kind == "unknown" and job.answer.next is None and not ends
+    ask, kind = "", ""
     if is_open and job.busy_fraction != 0 and plan.period == "month":
-        ask = _("if it ends, say --kind training or simulation: faster is cheaper")
-        yield Line(label=_("Settle it"), text=ask)
+        ask = _("if it ends by itself, say so (--kind training, simulation): faster is cheaper")
     yield from _less_but(job)
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     if (proof := job.answer.proof) is not None and job.baseline.cost.total is not None:
         is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
-        kind = "" if is_next else "spare"
-        yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind=kind)
+        kind = "" if is_next or ask else "spare"
+        ask = _("; ").join(filter(None, (_settle(job, proof, plan), ask)))
+    if ask:
+        yield Line(label=_("Settle it"), text=ask, kind=kind)
 
 
 def _is_run(job: JobPlan) -> bool:

@@ -7,6 +7,7 @@ from tests.planner.factories import a_profile
 
 BUSY, SM, MEM = "util.kernel_time", "util.sm_active", "mem.used_gib"
 WATTS, LIMIT = "power.board_w", "power.limit_w"
+CPU_RESTS = {"cpu_util": 0.03}
 HIGH_CPU, LOW_CPU = {"cpu_util": 0.95}, {"cpu_util": 0.2}
 T4 = {"gpu": "Tesla T4"}
 
@@ -132,9 +133,12 @@ FIRST: list[tuple[str, Profile, str, str]] = [
         "host-bound",
         "likely",
     ),
-    ("nothing runs", a_profile(one(0.0, 0.3)), "idle", "measured"),
+    ("nothing runs", a_profile(one(0.0, 0.3), host=CPU_RESTS), "idle", "measured"),
+    ("no kernel, CPU not read", a_profile(one(0.0, 0.3)), "idle", "likely"),
     ("nothing runs, no memory read", a_profile({BUSY: 0.0}), "idle", "likely"),
-    ("memory held", a_profile(one(0.01, 30.0)), "idle-held", "measured"),
+    ("memory held", a_profile(one(0.0, 30.0), host=CPU_RESTS), "idle-held", "measured"),
+    ("memory held, few kernels", a_profile(one(0.01, 30.0), host=CPU_RESTS), "idle-held", "likely"),
+    ("memory held, CPU not read", a_profile(one(0.0, 30.0)), "idle-held", "likely"),
     ("notebook", a_profile(one(0.1), kind="interactive"), "bursty-interactive", "likely"),
     (
         "bursts",

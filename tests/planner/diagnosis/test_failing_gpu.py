@@ -86,7 +86,8 @@ def test_half_of_the_lanes_does_not_come_first() -> None:
 def test_a_machine_that_does_nothing_is_ended_though_it_fails() -> None:
     """Another host would idle, too."""
     silent = {"util.kernel_time": Statistics(mean=0.0, p95=0.0), "power.board_w": 60.0}
-    asleep = a_profile(silent | {"mem.used_gib": Statistics(max=60.0)}, hours=400.0)
+    held = {"mem.used_gib": Statistics(max=60.0)}
+    asleep = a_profile(silent | held, hours=400.0, host={"cpu_util": 0.003})
     (job,) = plan(replace(running(asleep), health=(LOST,))).jobs
     assert codes(job.findings)[0] == "failing-gpu"
     assert job.now is not None

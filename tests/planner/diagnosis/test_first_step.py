@@ -49,8 +49,8 @@ ASLEEP = {BUSY: Statistics(mean=0.0, p95=0.0), POWER: 60.0, HELD: Statistics(max
     [
         a_profile(SPINS, gpu_count=1, rate_per_s=0.0),
         a_profile(SPINS, gpu_count=8, interconnect="nvlink"),
-        a_profile(ASLEEP),
-        a_profile(ASLEEP, kind="inference_offline"),
+        a_profile(ASLEEP, host={"cpu_util": 0.003}),
+        a_profile(ASLEEP, kind="inference_offline", host={"cpu_util": 0.003}),
     ],
     ids=["no work done", "eight GPUs spin", "memory held, no kernel", "batch job asleep"],
 )

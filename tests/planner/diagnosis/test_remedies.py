@@ -64,6 +64,7 @@ def test_an_action_says_how_it_is_applied(one: Action) -> None:
     assert all(way.line or way.sets for way in one.frameworks.values())
     same_machine_type = {"local-cache", "data-near-gpu", "replace-host", "raise-power-limit"}
     same_machine_type |= {"cool-gpu", "reseat-gpu", "faster-disk", "more-host-cores"}
+    same_machine_type |= {"see-what-runs", "stage-on-cpu"}
     assert (one.by == "machine") == (one.kind == "structural") or one.code in same_machine_type
 
 

@@ -58,7 +58,7 @@ def test_a_machine_on_which_nothing_ran_for_a_week_is_ended(metrics: Any) -> Non
         {"kind": "inference_online"},
         {"owned": True},
         {"metrics": NOTHING | {"util.kernel_time": Statistics(mean=0.01, p95=0.0, max=0.9)}},
-        {"metrics": HELD, "kind": "training"},
+        {"metrics": HELD, "kind": "training", "host": {"cpu_util": 0.003}},
     ],
     ids=["a few days", "its cores", "two of many cores", "service", "owned", "an hour", "hangs"],
 )
