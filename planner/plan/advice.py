@@ -227,9 +227,9 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
     def net(code: str, saves: Decimal) -> Decimal:
         return saves * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
-    proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
-    gains = ((code, action(code, context.signals).gain) for code in proved)
-    helping = (code for code, gain in gains if gain is None or gain[2] >= _GAINS)
+    cures = (action(code, context.signals) for code in finding.actions)
+    proved = (cure for cure in cures if cure.is_proved(context.signals))
+    helping = (cure.code for cure in proved if cure.gain is None or cure.gain[2] >= _GAINS)
     effective = [code for code in helping if code in priced and priced[code].mid >= 1]
     expected = {code: net(code, priced[code].mid) for code in effective}
     lost = finding.waste_usd or Decimal(0)

@@ -127,10 +127,10 @@ class JobDraft:
     @property
     def does_nothing(self) -> bool:
         """Whether no kernel of it ran in all of its recording, so that it can be ended."""
-        verdict = self.findings[0] if self.findings else None
         # Where work goes on beside the GPU, ending the machine is none of the actions.
-        idle = verdict and verdict.code in _NOTHING_RAN and "idle-shutdown" in verdict.actions
-        return self.profile.paid_busy_fraction == 0 and bool(idle)
+        idle = (f for f in self.findings[:1] if f.code in _NOTHING_RAN)
+        ends = any(f.confidence != "possible" and "idle-shutdown" in f.actions for f in idle)
+        return self.profile.paid_busy_fraction == 0 and ends
 
     @property
     def remaining_usd(self) -> Decimal | None:

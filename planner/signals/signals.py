@@ -96,14 +96,19 @@ def _share(part: float | None, total: float | None) -> float | None:
     return None if part is None or not total else part / total
 
 
-def _memory_share(profile: Profile) -> float | None:
-    return _share(_memory_held_gib(profile), memory_room_gib(profile))
+def _ratio(
+    part: Callable[[Profile], float | None], total: Callable[[Profile], float | None]
+) -> Callable[[Profile], float | None]:
+    return lambda p: _share(part(p), total(p))
 
 
 def _memory_held_gib(profile: Profile) -> float | None:
     """Return the most that the job held on one GPU; where that is not told apart, that all held."""
     own = profile.peak("mem.process_gib")
     return own if own is not None else profile.peak("mem.used_gib")
+
+
+_memory_share = _ratio(_memory_held_gib, memory_room_gib)
 
 
 def _memory_change_gib(profile: Profile) -> float | None:
@@ -121,12 +126,6 @@ def _power_share(profile: Profile) -> float | None:
 def _gpu(figure: str) -> Callable[[Profile], float | None]:
     """Return what the table says of the GPU."""
     return lambda p: getattr(named_gpu(p), figure, None)
-
-
-def _ratio(
-    part: Callable[[Profile], float | None], total: Callable[[Profile], float | None]
-) -> Callable[[Profile], float | None]:
-    return lambda p: _share(part(p), total(p))
 
 
 def _weights_of_gpu(profile: Profile) -> float | None:
@@ -208,6 +207,9 @@ def _field(path: str) -> Callable[[Profile], float | None]:
 
 def _host(part: str) -> Callable[[Profile], float | None]:
     return _field(f"host.{part}.typical")
+
+
+_cores_per_gpu = _ratio(_field("hardware.cpu_cores"), _field("gpu_count"))
 
 
 def _busy_by_gpu(profile: Profile) -> list[float]:
@@ -363,10 +365,6 @@ def _sentence(
     return lambda profile: Message(code, rate=rate) if (rate := read(profile)) else None
 
 
-def _cores_per_gpu(profile: Profile) -> float | None:
-    return _share(profile.hardware.cpu_cores, profile.gpu_count)
-
-
 def _ram_share(profile: Profile) -> float | None:
     used = profile.host.ram_used_gib if profile.host else None
     return _share(used.peak if used else None, profile.hardware.ram_gib)
@@ -475,29 +473,28 @@ def _input(profile: Profile) -> str | None:
     return decodes(unit, profile.job.framework, profile.mean("util.decoder"), places)
 
 
-_AS_NAMED = (
-    *("job.kind", "job.batch_per_gpu", "job.parallelism", "job.parameters", "job.latency_slo_ms"),
-    *("job.ended", "hardware.interconnect", "hardware.network_gbps", "work.rate_per_s"),
-)
+_JOB = ("kind", "batch_per_gpu", "parallelism", "parameters", "latency_slo_ms", "ended")
+_PLAIN = ("hardware.interconnect", "hardware.network_gbps", "work.rate_per_s", "host.cpu_util.max")
 _SERVING = ("kv_cache_fraction", "requests_running", "requests_waiting", "preemptions_per_s")
-_MEANS = (
-    *("util.sm_active", "util.sm_occupancy", "util.fp32_active", "util.fp64_active"),
-    *("util.tensor_active", "util.dram_active", "util.mem_controller", "io.pcie_rx_mib_s"),
-)
+_UTIL = ("sm_active", "sm_occupancy", "fp32_active", "fp64_active", "tensor_active", "dram_active")
 _WAITED_FOR = ("input", "host", "python", "logging", "network", "lock", "device", "model")
+_HOST = ("cpu_util", "cpu_busiest_core", "disk_read_mib_s", "net_rx_mib_s")
 _WAITS = ("data_wait", "h2d", "optimizer", "checkpoint")
 
 SIGNALS: dict[str, Signal] = {
     **named(
         {
-            **{name: _field(name) for name in _AS_NAMED},
+            **{f"job.{name}": _field(f"job.{name}") for name in _JOB},
+            **{name: _field(name) for name in _PLAIN},
             **{f"serving.{part}": _field(f"job.serving.{part}") for part in _SERVING},
-            **{f"{slot}.mean": methodcaller("mean", slot) for slot in _MEANS},
+            **{f"host.{part}.mean": _host(part) for part in _HOST},
+            **{f"util.{name}.mean": methodcaller("mean", f"util.{name}") for name in _UTIL},
+            "util.mem_controller.mean": methodcaller("mean", "util.mem_controller"),
+            "io.pcie_rx_mib_s.mean": methodcaller("mean", "io.pcie_rx_mib_s"),
             **{f"step.{part}_exposed": _exposed(_step(f"{part}_s")) for part in _WAITS},
             **{f"util.kernel_time.{q}": _quantile(q) for q in ("p05", "p50", "p95")},
             "optimizer.step_s": _field("step.optimizer_s"),
             "stalls.longest_s": _field("step.stalls.longest_s"),
-            "host.cpu_util.max": _field("host.cpu_util.max"),
             "bill.egress": lambda _: None,
             "serving.spare_copies": lambda _: None,
             "network.of_offered": lambda _: None,
@@ -544,18 +541,14 @@ SIGNALS: dict[str, Signal] = {
             "throttle.fraction.most": _worst_throttled,
             "temp.core_c.max": lambda p: p.peak("temp.core_c"),
             "io.pcie_rx_fraction": pcie_share,
-            "host.cpu_util.mean": _host("cpu_util"),
-            "host.cpu_busiest_core.mean": _host("cpu_busiest_core"),
             "host.unseen": lambda p: (
-                Message("cause.cpu-unseen") if _host("cpu_util")(p) is None else None
+                Message("cause.cpu-unseen") if p.cpu_fraction is None else None
             ),
             "host.cpu_cores_used": places.cores_used,
             "host.ram_growth_gib_per_h": _GROWTH,
             "host.ram_full_in": _ram_full_in,
             "host.ram_fraction.max": _ram_share,
-            "host.disk_read_mib_s.mean": _host("disk_read_mib_s"),
             "host.disk_rate": _sentence(_host("disk_read_mib_s"), "cause.disk-rate"),
-            "host.net_rx_mib_s.mean": _host("net_rx_mib_s"),
             "host.net_rate": _sentence(_host("net_rx_mib_s"), "cause.net-rate"),
             "host.net_fraction": _network_share,
             "loader.workers": lambda p: (
@@ -568,16 +561,12 @@ SIGNALS: dict[str, Signal] = {
             "step.comm_fraction": _step("comm_s"),
             "latency.of_target": lambda p: _share(worst_latency_ms(p), p.job.latency_slo_ms),
             "latency.and_target": _latency_and_target,
-        }
-    ),
-    **places.SIGNALS,
-    **named(
-        {
             "evaluation.data_wait_exposed": _exposed(places.evaluation_waits),
             "stalls.exposed": _exposed(places.stalled),
             **{f"waits.{of}.exposed": _exposed(places.waiting_share(of)) for of in _WAITED_FOR},
         }
     ),
+    **places.SIGNALS,
 }
 
 

@@ -102,10 +102,10 @@ def test_the_dollars_of_a_node_come_once_those_at_work_have_moved() -> None:
 
 
 def test_where_nothing_moves_the_cure_of_the_largest_waste_is_the_first_step() -> None:
-    """A training that hangs on a node of its own, beside one at work: it is to be started anew."""
+    """A training whose GPUs hardly work, on a node of its own, its CPU not read: a question."""
     hung = pod("hung", "m", 0.02, kind="training", gpu_count=4)
     (step,) = first_screen(planned(hung, pod("w", "n", 0.95, gpu_count=4))).actions
-    assert step.text.startswith("hung: restart it from its last checkpoint")
+    assert step.text.startswith("hung: see whether anything still runs on it")
 
 
 def test_stopping_on_owned_machines_frees_gpus_and_no_dollar() -> None:
