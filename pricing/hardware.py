@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from types import MappingProxyType
 
 from pricing.errors import UnknownGpuError
@@ -222,6 +223,11 @@ def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
     alias = _aliases().get(_key(name))
     if alias is not None:
         return _of_memory(alias.models, memory_gib) or alias.default
+    if name.endswith("...") and _class_of(
+        name
+    ):  # cut off by nvidia-smi: the model of that memory whose name begins so
+        begun = (a.models for key, a in _aliases().items() if key.startswith(_key(name)))
+        return _of_memory(tuple(chain.from_iterable(begun)), memory_gib)
     return _with_memory_in_name(name)
 
 
@@ -284,6 +290,9 @@ def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
     return gpu
 
 
+_WITHOUT_DOLLARS = "`gpucost diagnose` says without dollars why it waits."
+
+
 def _unknown_gpu(name: str) -> str:
     """Return the sentence for a name that means no model, or more than one."""
     alias = _aliases().get(_key(name))
@@ -294,14 +303,10 @@ def _unknown_gpu(name: str) -> str:
             f"Say which, for example --gpu {alias.models[0].name}."
         )
     near = _nearest(name)
-    if not near:
-        return (
-            f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot "
-            f"be compared, and no name is near. Known: {', '.join(gpus())}."
-        )
+    hint = f". Nearest known: {', '.join(near)}. If one of them is meant, write that."
     return (
         f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot be "
-        f"compared. Nearest known: {', '.join(near)}. If one of them is meant, write that."
+        f"compared{hint if near else f', and no name is near. {_WITHOUT_DOLLARS}'}"
     )
 
 

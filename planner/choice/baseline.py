@@ -444,7 +444,8 @@ def _stated(
         ]
         if region is not None or not matching:
             or_price = "; or state what it costs: --price USD (an hour)."
-            raise InputError([f"{name}: {p}{or_price}" for p in error.problems]) from error
+            problems = (p.partition(". Add --purchase")[0] for p in error.problems)  # of another
+            raise InputError([f"{name}: {p}{or_price}" for p in problems]) from error
     offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))
     note = Message("note.region", job=name, region=offer.region)
     return offer, False, (note,)

@@ -20,7 +20,6 @@ from planner.profile.source import named_gpu
 from planner.signals.signals import memory_need_gib
 from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import Offer, parse_place
-from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError
 from pricing.hardware import is_socketed, matching
 from pricing.money import HOURS_PER_MONTH, Amount, cents
@@ -117,7 +116,7 @@ def compare(
         names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
             `8xPROVIDER/TYPE`. Each is taken where it costs least, one model where one provider
             rents both; a name of several models (A100) is any of them, boards that NVLink joins
-            before cards in machines of several GPUs, prices that are not old before old ones.
+            before cards in machines of several GPUs. Prices count as they were read, as in a plan.
         catalog: of the day.
         providers: who may rent them; empty: all.
         profile: the work; None: data-parallel training on the first side.
@@ -214,20 +213,17 @@ def _chosen(
     names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...], profile: Profile | None
 ) -> tuple[_Machines, _Machines]:
     first, second = (_that_hold(_candidates(n, catalog, providers), profile) for n in names)
-    models = ({side.offer.gpu for side in machines} for machines in (first, second))
-    same_model = bool(set.intersection(*models))
     pairs = [
         (machines_a, machines_b)
         for machines_a in first
         for machines_b in second
-        if same_model and machines_a.offer.provider == machines_b.offer.provider
+        if machines_a.offer.provider == machines_b.offer.provider
         if machines_a.offer.gpu == machines_b.offer.gpu
     ]
 
-    def rank(*sides: _Machines) -> tuple[bool, bool, Decimal]:
-        old = any((catalog.as_of - side.offer.as_of).days > OLD_DAYS for side in sides)
+    def rank(*sides: _Machines) -> tuple[bool, Decimal]:
         cards = any(s.offer.gpu_count > 1 and not is_socketed(s.offer.gpu) for s in sides)
-        return cards, old, sum((side.usd_per_hour for side in sides), Decimal(0))
+        return cards, sum((side.usd_per_hour for side in sides), Decimal(0))
 
     if pairs:
         return min(pairs, key=lambda pair: rank(*pair))
@@ -278,8 +274,7 @@ def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list
         counts = ", ".join(f"{n:g}" for n in sorted({offer.gpu_count for offer in sold}))
         seller = f" of {', '.join(providers)}" if providers else ""
         raise InputError(
-            f"{name}: nobody here rents a machine with {gpus} {match[3]}{seller}; sold are "
-            f"machines with {counts or 'none'} of them. List them: "
-            f"gpucost prices --gpu {match[3]}"
+            f"{name}: no offer{seller} is one machine with {gpus} {match[3]}; there are machines "
+            f"with {counts or 'none'} of them. List them: gpucost prices --gpu {match[3]}"
         )
     return machines

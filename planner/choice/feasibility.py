@@ -1,7 +1,5 @@
 """Why an offer cannot run a job: each check yields a reason with its figures."""
 
-from collections.abc import Callable, Iterable
-
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.candidate import Candidate
 from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
@@ -22,26 +20,14 @@ from pricing.money import HOURS_PER_MONTH
 _NOT_SOLD = frozenset(("rent.retired", "rent.network"))
 """Why nobody could rent it; the other reasons are to be asked about: listed, never recommended."""
 Why = tuple[Reason, str]
-Check = Callable[[OnSale, JobContext], Why | None]
 
 FAST_LINKS = ("nvlink", "xgmi")
 _HOURS_PER_MONTH = float(HOURS_PER_MONTH)
 
 
-def checks_of(context: JobContext) -> tuple[Check, ...]:
-    """Return the checks of an offer, the plainest first, without those that cannot fail."""
-    splits, gpus_wanted = context.profile.job.splits_a_step, context.profile.gpu_count
-    needed: dict[Check, bool] = {
-        _carried: context.host.is_known,
-        _connected: splits or gpus_wanted > 1 or (context.profile.hardware.nodes or 1) > 1,
-        _started: context.asked.launchable_only,
-    }
-    return tuple(check for check in _CHECKS if needed.get(check, True))
-
-
-def refusal(size: OnSale, context: JobContext, checks: Iterable[Check]) -> Rejected | None:
-    """Return why the offer cannot run the job; None where it can."""
-    for check in checks:
+def refusal(size: OnSale, context: JobContext) -> Rejected | None:
+    """Return why the offer cannot run the job, the plainest reason first; None where it can."""
+    for check in _CHECKS:
         refused = check(size, context)
         if refused is not None:
             return Rejected(offer=size.offer.name, reason=refused[0], detail=refused[1])
@@ -192,7 +178,7 @@ def _host_need_on(gpus_at_work: int, context: JobContext) -> HostNeed:
 
 
 def _carried(size: OnSale, context: JobContext) -> Why | None:
-    if size.today:
+    if size.today or not context.host.is_known:
         return None
     offer, count = size.offer, size.machines
     return host_lacks(

@@ -26,7 +26,6 @@ from planner.choice.workload import measured_requests_per_s
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import DRAWS, Source
-from planner.models.interruption import CHECKPOINTS
 from planner.signals.compute_share import arithmetic
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
@@ -140,7 +139,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
     if context.asked.objective == "time":
         best = next(iter(gains.candidates), None)
     cheapest = _cheapest(ranked, best, context)
-    reason = None if best else _why_kept(ranked, cheapest, gains, context)
+    reason = None if best else _why_kept(ranked, gains, context)
     if _costs_more_than_cores(None if best is None else gains.of(best), context):
         best = smallest = cheapest = None
         reason = Message("keep.no-gpu")
@@ -226,13 +225,8 @@ def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
     return spends is not None and (best is None or spends < best.spends)
 
 
-def _why_kept(
-    ranked: list[Candidate], cheapest: Candidate | None, gains: Weighing, context: JobContext
-) -> str | None:
-    """Return why nothing is recommended: what stands against the cheapest, or what is unknown.
-
-    Of the option that is named the cheapest, else of what is listed for least.
-    """
+def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> str | None:
+    """Return why nothing is recommended: what stands against the nearest option that costs less."""
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it
@@ -247,8 +241,8 @@ def _why_kept(
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
-    sure = [candidate for candidate in cheaper if _is_known(candidate, context)] or cheaper
-    best = gains.of(cheapest or min(sure, key=lambda candidate: candidate.comparable))
+    in_time = [c for c in cheaper if not takes_too_long(c, context)] or cheaper
+    best = gains.of(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)))
     nearest = min(map(gains.of, gains.candidates), key=lambda w: w.spends, default=best)
     why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
     if (first.code, why.code) == ("keep.not-sure", "keep.work"):
@@ -260,7 +254,7 @@ def _why_not(weighed: Worth, context: JobContext, today: Decimal) -> Message:
     """Return what keeps an option that costs less from being recommended."""
     best = weighed.candidate
     best_offer, usd = best.offer, whole_dollars(best.comparable)
-    machine = Message("keep.changed") if best_offer == context.baseline.offer else best_offer.name
+    machine = Message("keep.changed") if best.stays else best_offer.name
     if takes_too_long(best, context):
         times = context.work.time_factor(best.hours_mid, best.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)
@@ -381,14 +375,9 @@ def _is_known(candidate: Candidate, context: JobContext) -> bool:
 
 
 def _pays_when_interrupted(candidate: Candidate, context: JobContext) -> bool:
-    """Return whether spot was asked for and saves though interruptions double all its hours.
-
-    The job must be seen, or said, to write checkpoints: else all of its work may be lost.
-    """
-    limits, step, today = context.asked, context.profile.step, context.baseline.cost
-    checkpoints = bool(step and step.checkpoint_s) or limits.checkpoints != CHECKPOINTS
-    worst = max(2 * candidate.comparable, candidate.usd_range.high)
-    return "spot" in (limits.purchases or ()) and checkpoints and bool(today and worst < today)
+    """Return whether spot was asked for and saves though interruptions double all its hours."""
+    today, worst = context.baseline.cost, max(2 * candidate.comparable, candidate.usd_range.high)
+    return "spot" in (context.asked.purchases or ()) and bool(today and worst < today)
 
 
 def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:

@@ -23,7 +23,7 @@ from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, check_ends, misses_deadline, rate
 from planner.choice.changes import effort_hours, structural
 from planner.choice.context import JobContext, measured_cores
-from planner.choice.feasibility import checks_of, may_run_together, refusal, too_slow, unproven
+from planner.choice.feasibility import may_run_together, refusal, too_slow, unproven
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import DAY_H, END_WHEN_IDLE, IDLE_END_S, idle_shares
@@ -42,7 +42,7 @@ from planner.serving.measured_service import MeasuredService, fuller_batch
 from planner.serving.search import RATE_SPREAD
 from planner.signals.finding import Saved
 from planner.signals.signals import PARTS, idle_pause_s, open_hours
-from planner.signals.thresholds import BUSIEST
+from planner.signals.thresholds import BUSIEST, NODE_NETWORK_GBPS
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
@@ -57,19 +57,20 @@ _MORE_REQUESTS, _WORKERS = "more-requests", "dataloader-workers"
 
 
 _NOTHING_DONE = Way.of(())
+_MOSTLY_COMMUNICATES = 0.5  # of a step: half the GPUs then take no longer, at best
 
 
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
-    checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
+    ways = tuple(map(Way.of, _action_sets(context)))
     ways_on = {
         True: _that_fit(ways, context),
         False: _elsewhere(ways, context),
     }  # by: the size of today
     sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
-    why_not = [refusal(size, context, checks) for size in sizes]
+    why_not = [refusal(size, context) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
     kernels = {gpu: _kernels(gpu, context) for gpu in {size.offer.gpu for size in fit}}
     layouts = {(_layout(size, context), size.today) for size in fit}
@@ -112,13 +113,20 @@ def _offered(context: JobContext) -> Iterator[Offer]:
 
 
 def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
-    """Yield the machines of an offer that a job takes; and one where it may do with fewer GPUs."""
-    size, differs = context.sized(offer), offer.gpu != context.gpu.name
+    """Yield the machines of an offer that a job takes; and one where it may do with fewer GPUs.
+
+    With today's GPUs that is, too, where communication takes most of a step, or may: a slow network
+    over which it was not measured.
+    """
+    size, hardware = context.sized(offer), context.profile.hardware
     yield size
-    trains = offer.gpu_count > 1 and differs and context.profile.job.kind.trains
-    gpus = round(offer.gpu_count)
+    gbps, share = hardware.network_gbps, context.signals.get("step.comm_fraction")
+    may = gbps is not None and gbps < NODE_NETWORK_GBPS
+    waits = share >= _MOSTLY_COMMUNICATES if isinstance(share, float) else may
+    differs, gpus = offer.gpu != context.gpu.name, round(offer.gpu_count)
+    trains = offer.gpu_count > 1 and (differs or waits) and context.profile.job.kind.trains
     if size.machines > 1 and (trains or may_run_together(offer, max(1, gpus), context)):
-        yield size._replace(machines=1, used=gpus)
+        yield size._replace(machines=1, used=gpus, today=False)
 
 
 class _Speeds(NamedTuple):
@@ -609,9 +617,13 @@ def spare_copies(context: JobContext) -> float | None:
 
 
 def _copies_h(scaled: Scaling, offer: Offer, context: JobContext) -> float:
-    """Return the hours of the period that copies are paid for, their starts included."""
-    hours = sum(scaled.by_hour) + scaled.starts * _start_h(offer, context)
-    return hours / len(scaled.by_hour) * period_h(context)
+    """Return the hours of the period that copies are paid for, their starts included.
+
+    A schedule covers all of a month where demand is told by the hour.
+    """
+    stated, hours = context.work.demand is not None, sum(scaled.by_hour)
+    period_h = float(HOURS_PER_MONTH) if stated else context.work.hours.mid
+    return (hours + scaled.starts * _start_h(offer, context)) / len(scaled.by_hour) * period_h
 
 
 def all_needed(size: OnSale, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
@@ -658,12 +670,6 @@ def may_scale(context: JobContext) -> bool:
     work, job = context.work, context.profile.job
     wants = work.replicas > 1 or work.demand is not None or is_late(context)
     return job.kind.answers and not work.fixed_work and wants and context.baseline.tenancy is None
-
-
-def period_h(context: JobContext) -> float:
-    """Return the hours that a schedule covers: all of a month where demand is told by the hour."""
-    hours = context.work.hours.mid
-    return hours if context.work.demand is None else float(HOURS_PER_MONTH)
 
 
 def _demand(context: JobContext) -> tuple[float, ...]:

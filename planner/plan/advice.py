@@ -85,9 +85,7 @@ def cure_now(
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     if findings and findings[0].code == FAILING:
         return _unpriced(context, findings[:1])
-    late = is_late(context)
-    most_usd = choice.cost if choice is not None and late else Decimal("inf")
-    scaled = (o for o in options if o.scaling and (late or choice) and o.cost <= most_usd)
+    scaled = (o for o in options if o.scaling and (choice or is_late(context)))
     stays = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
     staying = next(stays, None)
     if (queue := _too_slow(context, staying)) is not None:

@@ -1,7 +1,8 @@
 """What measurement and machine forbid: upper bounds that every prediction passes, in one place.
 
 A method may err; these bounds do not depend on it. Work that communicates gains at most what all
-of its communication took. Fewer GPUs of the same model do no more than all of them. A unit of work
+of its communication took. Fewer GPUs of the same model do no more than all of them, but where they
+stand in fewer machines: a slow network may cost more than they do. A unit of work
 takes as many operations, bytes and seconds of CPU anywhere, so no prediction may exceed the
 target's arithmetic, memory bandwidth or host.
 """
@@ -57,6 +58,7 @@ class Limits:
     Attributes:
         source: the model of the profiled GPUs.
         gpu_count: of them.
+        machines: that they stand in.
         part: share of each one's compute that was measured.
         memory_part: share of each one's memory that was measured.
         precision: of the arithmetic, as `peak_tflops` knows them.
@@ -70,6 +72,7 @@ class Limits:
 
     source: Gpu
     gpu_count: int
+    machines: int
     part: float
     memory_part: float
     precision: str
@@ -90,6 +93,7 @@ def limits_of(profile: Profile) -> Limits:
     return Limits(
         source=source_gpu(profile),
         gpu_count=profile.gpu_count,
+        machines=profile.hardware.nodes or 1,
         part=part_measured(profile),
         memory_part=memory_measured(profile),
         precision=_precision(profile),
@@ -154,7 +158,8 @@ def _upper_bounds(
     if limits.share and not relaxed.arithmetic:
         yield _arithmetic(limits.share, limits, target)
     if not relaxed.of_gpus:
-        if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
+        fewer = target.gpu_count < limits.gpu_count and target.machines >= limits.machines
+        if fewer and target.chip.name == limits.source.name:
             basis = Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count)
             yield exactly(1.0, basis)
         yield from _parts_full(limits, target)

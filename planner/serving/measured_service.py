@@ -178,14 +178,15 @@ def by_chance(running: float, expected: float) -> bool:
 def overload(profile: Profile) -> str | None:
     """Return that a language model's server has more requests than it takes; None where not.
 
-    A target that is kept says that it has not. Else requests wait for a part of their time.
+    A target that is kept says that it has not. Else requests wait for a part of their time. A batch
+    is not overloaded: two copies take half the time for the same dollars.
     """
     serving, target_ms = profile.job.serving, profile.job.latency_slo_ms
-    waiting = (serving and serving.requests_waiting) or 0.0
-    if serving is None or not serving.makes_tokens or waiting < 1.0:
+    if serving is None or not serving.makes_tokens or profile.job.kind.has_fixed_work:
         return None
     is_kept = (_worst(profile.job.latency_ms)[1] or math.inf) <= (target_ms or 0.0)
-    if is_kept or waiting < _IN_LINE * (waiting + (serving.requests_running or 0.0)):
+    waiting = serving.requests_waiting or 0.0
+    if is_kept or waiting < max(1.0, _IN_LINE * (waiting + (serving.requests_running or 0.0))):
         return None
     preempted = serving.preemptions_per_s or 0.0
     code = "serving.queue-preempts" if preempted else "serving.queue"

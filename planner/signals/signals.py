@@ -455,9 +455,11 @@ def _precision(profile: Profile) -> str | None:
 
 
 def _family(profile: Profile) -> str | None:
-    places_ = (wait.place for wait in profile.waits if wait.place)
-    stated = family(profile.job.framework, profile.work.unit if profile.work else None, places_)
-    return stated or ("simulation" if profile.job.kind == "simulation" else None)
+    job, places_ = profile.job, (wait.place for wait in profile.waits if wait.place)
+    if not job.framework and job.kind.serves and job.serving and job.serving.makes_tokens:
+        return "llm-server"  # nothing else has these counters
+    stated = family(job.framework, profile.work.unit if profile.work else None, places_)
+    return stated or ("simulation" if job.kind == "simulation" else None)
 
 
 def _stream(profile: Profile) -> float | None:

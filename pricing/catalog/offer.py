@@ -52,7 +52,8 @@ class Offer(Struct, frozen=True, kw_only=True):
         ram_gib: host memory.
         local_disk_gib: boot and scratch disks that come with the machine.
         interconnect: between its GPUs: single, pcie, nvlink-bridge, nvlink, xgmi.
-        network_gbps: public network, Gbit/s.
+        network_gbps: between machines of it, Gbit/s: of their fabric where they have one, else of
+            the public network.
         purchase: one of PURCHASES.
         usd_per_hour: for the whole machine with all its GPUs (sources that print a price per GPU
             are kept as machines of one GPU).

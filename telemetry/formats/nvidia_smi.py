@@ -203,7 +203,7 @@ def _table_rows(text: str, builder: RecordingBuilder) -> Iterator[DeviceRow]:
                     device=f"bus {device[3]}",
                     cells=readings.groupdict("") if readings else {},
                     index=int(device[1]),
-                    model=device[2].rstrip(". "),  # a name that is too long ends in dots
+                    model=device[2].strip(),  # a name that is too long ends in dots
                     time=time,
                 )
             device = None

@@ -559,7 +559,7 @@ def _doubts(way: Way, option: Option) -> list[str]:
         parts = join(word("line", part) for part in large)
         doubts.append(_("{parts} not priced", parts=parts))
     if way.purchase == "spot":
-        doubts.append(_("may be taken back"))
+        doubts.append(_("may be taken back, so it needs checkpoints"))
     elif way.purchase != "on_demand":
         doubts.append(word("purchase", way.purchase.replace("_", " ")))
     if hours := TERMS_H.get(way.purchase):
@@ -614,7 +614,7 @@ def _work(step: Now | Way, plan: Plan) -> str:
     moving_usd, saved = getattr(step, "move_usd", _ZERO), getattr(step.saves, "usd", None)
     if moving_usd and saved and moving_usd > saved / 10:  # less does not change the answer
         parts.append(_("{usd} to move data", usd=whole_dollars(moving_usd)))
-    if step.pays_back_periods != 0:
+    if step.pays_back_periods or (step.pays_back_periods is None and (saved or 1) > 0):
         is_least = moving_usd is None
         parts.append(payback(step.pays_back_periods, plan, is_least=is_least))
     if factor >= _SAME_TIME or factor * _SAME_TIME <= 1:

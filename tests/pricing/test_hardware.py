@@ -101,6 +101,13 @@ def test_canonical_names_mean_themselves(model: str) -> None:
     assert resolve(model, memory_gib=1.0).name == model
 
 
+def test_a_name_that_is_cut_off_means_no_card_of_another_memory() -> None:
+    """A GTX 1080 Ti is not in the table, and an RTX 2080 has 8 GiB where the Ti has 11."""
+    assert find("GeForce GTX 108...", memory_gib=10.9) is None
+    assert find("GeForce RTX 208...", memory_gib=7.8) is None
+    assert find("NVIDIA GeForce ...", memory_gib=12.0) is None
+
+
 @pytest.mark.parametrize("name", NEAR_BUT_OTHER)
 def test_near_names_of_other_cards_mean_nothing(name: str) -> None:
     """A card that is not in the table is unknown, however near its name is."""
@@ -119,6 +126,8 @@ def test_near_names_of_other_cards_mean_nothing(name: str) -> None:
         ("H100", 80, "H100-SXM-80GB"),
         ("V100", 32, "V100-32GB"),
         ("Tesla V100-SXM2...", 31.7, "V100-32GB"),
+        ("GeForce RTX 309...", 23.7, "RTX-3090"),
+        ("NVIDIA GeForce RTX 208...", 10.8, "RTX-2080Ti"),
         ("RTX 6000", 24, "Quadro-RTX-6000"),
         ("RTX 6000", 48, "RTX-6000-Ada"),
         ("RTX 6000", 96, "RTX-PRO-6000"),
@@ -140,7 +149,7 @@ def test_memory_tells_models_of_one_name_apart(name: str, memory_gib: float, mod
         ("NVIDIA GeForce RTX 3060 L", "no name is near"),
         ("GeForce RTX 3060 Laptop GPU", "no name is near"),
         ("RTX 6000", "several cards: Quadro-RTX-6000 \\(24 GiB\\), RTX-6000-Ada"),
-        ("zzzzzz", "no name is near. Known: T4"),
+        ("zzzzzz", "no name is near. `gpucost diagnose` says"),
     ],
 )
 def test_unknown_names_say_the_nearest(name: str, said: str) -> None:

@@ -69,6 +69,10 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
         (b"[12.1] NVRM: Xid (PCI:0000:81:00): 31, pid=1, MMU Fault\n", "Xid errors of a GPU"),
         (b"{'loss': 1.0, 'grad_norm': 0.4, 'epoch': 0.0}\n" * 3, "a training log"),
         (b" 1%|#    | 10/1000 [12:01<30:11,  1.27s/it, loss=0.1]\n", "gpucost profile --"),
+        (
+            b" 1%|# | 14/1310 [02:13<3:25:11, 9.50s/it]\nCUDA out of memory. Tried to allocate\n",
+            "ran out of GPU memory, which says why it ended",
+        ),
     ],
 )
 def test_what_is_no_telemetry_is_refused_with_its_reason(

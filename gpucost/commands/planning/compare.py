@@ -79,7 +79,7 @@ def _rows(sides: Sequence[ComparedMachines]) -> tuple[tuple[str, ...], ...]:
             _text("each", usd=show(s.usd_per_hour), gpu=show(s.usd_per_gpu_hour)) for s in sides
         ],
         "links": [_gpus(s) for s in sides],
-        "hours": [_range(*_hours(s), unit="{} h") for s in sides],
+        "hours": [_range(*structs.astuple(s.hours), unit="{} h") for s in sides],
         "dollars": [_range(*s.usd, unit="${}") for s in sides],
         "read": [_text("days", n=s.price_age_days) for s in sides],
     }
@@ -93,12 +93,9 @@ def _gpus(side: ComparedMachines) -> str:
     return _text("gpus", n=side.gpus, gpu=side.gpu, links=f", {links}" * (side.gpus > 1))
 
 
-def _hours(side: ComparedMachines) -> tuple[Decimal, ...]:
-    return tuple(Decimal(repr(value)) for value in structs.astuple(side.hours))
-
-
-def _range(low: Decimal, mid: Decimal, high: Decimal, *, unit: str) -> str:
+def _range(*ends: float | Decimal, unit: str) -> str:
     """Return `841 h (768-2,854)`, or one figure where the range is narrow."""
+    low, mid, high = (Decimal(str(end)) for end in ends)
     wide = high - low > _SHARE_SHOWN * mid
     spread = f" ({whole_dollars(low)}-{whole_dollars(high)})" if wide else ""
     return unit.format(whole_dollars(mid)) + spread

@@ -69,7 +69,7 @@ def test_a_measured_job_brings_its_own_hours(call: Call, write: Write) -> None:
     ("words", "says"),
     [
         (("8xH100",), "gpucost compare 8xH100 8x1xH100"),
-        (("8xH100", "3xH100"), "sold are machines with 1, 2, 4, 8"),
+        (("8xH100", "3xH100"), "there are machines with 1, 2, 4, 8"),
         (("8xH100", "8xH10000"), "H10000"),
         (("8xH100", "aws/nothing"), "no type 'nothing'"),
         (("8xH100", "8xH100"), "compared with itself"),

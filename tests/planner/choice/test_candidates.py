@@ -9,9 +9,12 @@ from msgspec import structs
 
 from planner.choice.option import Option
 from planner.choice.search import find_candidates
-from planner.profile.model import Latency, Profile, Statistics
+from planner.profile.kinds import Parallelism
+from planner.profile.model import Latency, Profile, Statistics, Step
+from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
+from tests.pricing.factories import ASKED_ON
 
 SERVING = {"kind": "inference_online"}
 SLO = {**SERVING, "latency_slo_ms": 50.0}
@@ -329,6 +332,44 @@ def test_one_machine_of_a_faster_gpu_may_stand_for_two() -> None:
     fast = structs.replace(EIGHT, instance_type="fast", gpu="B200-SXM", gpu_memory_gib=180)
     candidates, _ = find_candidates(a_case(profile, a_catalog(EIGHT_TODAY, fast)))
     assert {(c.count, c.speed.weak) for c in candidates} == {(1, False), (2, True)}
+
+
+SLOW_NODES = {
+    "gpu": "V100-16GB",
+    "gpu_count": 16,
+    "nodes": 2,
+    "network_gbps": 25.0,
+    "parallelism": Parallelism.DDP,
+}
+"""Two machines over Ethernet: NVIDIA/nccl#318 took 105 minutes on them, and 36 on one of them."""
+
+
+@pytest.mark.parametrize(("comm_s", "fewer"), [(8.3, True), (1.0, False)])
+def test_where_communication_takes_most_of_a_step_one_machine_is_an_option(
+    comm_s: float, *, fewer: bool
+) -> None:
+    """Of 10 s the GPUs compute 1.7: one machine takes 2 x 1.7 s, 0.34 of the time, as it did."""
+    eight = sold("p3", "24.48", "V100-16GB", gpu_memory_gib=16, gpu_count=8, interconnect="nvlink")
+    step = Step(count=200, mean_s=10.0, compute_s=10.0 - comm_s, comm_s=comm_s, data_wait_s=0.0)
+    busy = {"util.kernel_time": 0.99, "mem.used_gib": Statistics(max=13.0)}
+    (job,) = plan(running(a_profile(busy, step=step, **SLOW_NODES), eight), offers=(eight,)).jobs
+    hours = [o.hours.mid for o in job.options if (o.offer, o.count) == (eight, 1)]
+    assert bool(hours) == fewer
+    if fewer:
+        assert hours[0] == pytest.approx(100.0 * 36 / 105, rel=0.1)
+        assert job.choice is not None
+        assert job.choice.count == 1
+
+
+def test_a_fabric_counts_not_the_public_network() -> None:
+    """Eight H100 of Azure, AWS and CoreWeave have 3,200 Gbit/s to the next eight."""
+    catalog = load_catalog(ASKED_ON)
+    networks = {
+        offer.network_gbps
+        for offer in catalog.offers
+        if offer.instance_type in {"p5.48xlarge", "Standard_ND96isr_H100_v5", "gd-8xh100ib-i128"}
+    }
+    assert networks == {3200.0}
 
 
 def test_two_nodes_stay_two_nodes() -> None:

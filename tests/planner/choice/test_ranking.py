@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from planner.actions import ACTIONS
 from planner.choice.option import Option
 from planner.choice.requirements import Requirements
-from planner.models.interruption import CHECKPOINTS, Availability
+from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.pipeline import draft_plan
 from planner.plan.draft import JobDraft
 from planner.profile.codec import parse_profiles
@@ -409,16 +409,47 @@ def test_more_and_fewer_gpus_are_actions() -> None:
     assert planned.options[0].actions == ("fewer-gpus",)
 
 
-def test_spot_of_unknown_interruptions_is_listed_not_recommended() -> None:
-    """However cheap: nobody knows how much of its work is lost."""
-    spot = sold("spot", "0.10", purchase="spot")
-    (planned,) = plan(running(a_profile()), offers=(TODAY, spot), purchases=("spot",)).jobs
-    assert [o.offer.purchase for o in planned.options] == ["spot"]
+@pytest.mark.parametrize(("price", "recommended"), [("0.50", "o1"), ("1.20", "o0")])
+def test_unrated_spot_that_was_asked_for_must_save_at_twice_its_hours(
+    price: str, recommended: str
+) -> None:
+    """How often it is taken back is unknown: $0.50 of $2 pay anyway, $1.20 do not surely."""
+    spot = sold("spot", price, purchase="spot")
+    asked = {"purchases": ("on_demand", "spot")}
+    (planned,) = plan(running(a_profile()), offers=(TODAY, spot), **asked).jobs
     assert not planned.options[0].interruptions_known
-    (planned,) = plan(
-        running(a_profile()), offers=(TODAY, spot), purchases=("on_demand", "spot")
-    ).jobs
+    assert planned.recommended == recommended
+
+
+@pytest.mark.parametrize("restart_s", [None, 1800.0])
+@pytest.mark.parametrize("slow_price", [None, "0.20"])
+def test_a_cheaper_but_slower_spot_offer_hides_no_good_one(
+    restart_s: float | None, slow_price: str | None
+) -> None:
+    """An L4 takes many times as long; the A100 at a quarter of the price is the answer beside it.
+
+    It is with a longer restart, and where it alone is sold.
+    """
+    good = sold("good", "0.50", purchase="spot")
+    slow = () if slow_price is None else (sold("slow", slow_price, "L4", purchase="spot"),)
+    asked: dict[str, Any] = {"purchases": ("spot",)}
+    if restart_s is not None:
+        asked["checkpoints"] = CheckpointCosts(write_s=120.0, restart_s=restart_s)
+    busy = {"util.kernel_time": 0.98, "mem.used_gib": Statistics(max=10.0)}
+    (planned,) = plan(running(a_profile(busy)), offers=(TODAY, good, *slow), **asked).jobs
+    assert planned.choice is not None
+    assert planned.choice.offer == good
+
+
+def test_what_keeps_a_job_here_is_said_of_an_option_that_is_fast_enough() -> None:
+    """Of an undated offer as fast as today's, not of a cheaper one that nobody would wait for."""
+    undated = sold("undated", "1.00", dated=False)
+    slow = sold("slow", "0.20", "L4", gpu_memory_gib=24)
+    busy = {"util.kernel_time": 0.98, "mem.used_gib": Statistics(max=10.0)}
+    (planned,) = plan(running(a_profile(busy)), offers=(TODAY, undated, slow)).jobs
     assert planned.recommended == "o0"
+    assert planned.reason is not None
+    assert undated.name in planned.reason
 
 
 def test_a_trace_puts_lost_work_on_the_bill() -> None:

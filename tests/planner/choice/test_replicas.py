@@ -449,6 +449,25 @@ def test_requests_that_wait_in_line_are_given_more_copies() -> None:
     assert job.now.usd.mid == 2 * job.baseline.cost
 
 
+def test_copies_here_come_first_though_another_machine_keeps_the_target_for_less() -> None:
+    """Four copies at $2 keep it tonight; fewer B200 cost less, and pay their move against those."""
+    slow = Latency(mean=14_000.0, p99=31_000.0)
+    asked = {"requests_per_s": 0.24, "latency_ms": slow, "latency_slo_ms": 10_000.0}
+    fast = sold("fast", "2.50", "B200-SXM", gpu_memory_gib=180)
+    drafted = plan(serving(2, busy=0.98, **asked), offers=(TODAY, fast))
+    (job,) = to_plan(drafted).jobs
+    now, way = job.answer.now, job.answer.next
+    assert now is not None
+    assert "run 4 copies instead of 2" in now.what
+    assert way is not None
+    assert job.option(way.option).offer.gpu == "B200-SXM"
+    assert way.usd.mid < now.usd.mid
+    benefit = job.option(way.option).benefit
+    once = benefit.effort_usd + (benefit.moving_usd or 0)
+    back = float(once / (now.usd.mid - way.usd.mid))
+    assert way.pays_back_periods == pytest.approx(back, rel=0.01)
+
+
 LATE = {
     "requests_per_s": 30.0,  # 0.7 / 30 = 23.3 ms of the GPU each
     "latency_ms": Latency(p99=1610.0),  # 4.6 x 23.3 ms / (1 - 0.933)

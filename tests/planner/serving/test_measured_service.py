@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gpucost import predict
 from planner.choice.option import Option
+from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile, Statistics, Work
 from planner.profile.trials import Latency, Replicas, Serving
 from planner.serving.measured_service import measured_service, overload
@@ -128,6 +129,30 @@ def test_overload_is_what_the_target_and_the_queue_say(
     (job,) = plan(profile, offers=(H100,)).jobs
     now = "" if job.now is None else str(job.now.what)
     assert now.startswith("overloaded") == overloaded
+
+
+def test_the_queue_of_a_batch_is_the_work_that_is_left() -> None:
+    """Two copies take half the time for the same dollars: no copy is added, no target is missed."""
+    queue = replace(IDLE, requests_waiting=20_000.0, requests_running=256.0)
+    batch = chat(kind="inference_offline", serving=queue, replicas=None, requests_per_s=None)
+    assert overload(batch) is None
+    work = Work(unit="token", total=5e9, rate_per_s=9e3)
+    (job,) = plan(replace(batch, work=work), offers=(H100,)).jobs
+    assert job.now is None or "more-gpus" not in job.now.actions
+
+
+@pytest.mark.parametrize("framework", ["vllm", None])
+def test_a_small_model_split_over_a_machine_is_told_to_run_copies(framework: str | None) -> None:
+    """8B on eight GPUs that rest while requests wait: a copy each, whatever the server's name."""
+    queue = Serving(kv_cache_fraction=0.59, requests_running=600.0, requests_waiting=4475.0)
+    eight = sold("eight", "24.00", gpu_count=8, interconnect="nvlink")
+    job_ = {"kind": "inference_offline", "parallelism": Parallelism.TENSOR, "parameters": 8e9}
+    job_ |= {"precision": "bf16", "work": Work(unit="token", rate_per_s=3210.0)}
+    held = {"util.kernel_time": 0.2, "mem.used_gib": Statistics(max=73.0)}
+    profile = a_profile(held, gpu_count=8, framework=framework, serving=queue, **job_)
+    (job,) = plan(running(profile, eight), offers=(eight,)).jobs
+    assert job.now is not None
+    assert job.now.actions == ("copies-not-shards",)
 
 
 @pytest.mark.parametrize(("target_ms", "gpus"), [(2000.0, {2, 4}), (8000.0, {4})])
