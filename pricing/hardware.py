@@ -231,6 +231,14 @@ def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
     return _with_memory_in_name(name)
 
 
+@cache
+def most_memory_gib(name: str | None) -> float | None:
+    """Return the most memory that a model of a written name has; None where it names none."""
+    sizes = {gpu.memory_gib for gpu in gpus().values()}
+    named = (find(name, memory_gib=memory_gib) for memory_gib in sizes)
+    return max((gpu.memory_gib for gpu in named if gpu), default=None)
+
+
 def _with_memory_in_name(name: str) -> Gpu | None:
     """Return the model of a name that ends in its memory ("T4 16GB"), if such a model is known."""
     match = _MEMORY_SUFFIX.fullmatch(_MIG_SUFFIX.sub("", name).strip().lower())

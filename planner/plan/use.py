@@ -68,7 +68,8 @@ def _busy_together(jobs: Sequence[JobDraft]) -> dict[str, float | None]:
     """Return for jobs on the same GPUs how much of its own part of them each keeps busy, 0-1.
 
     Where each was read as busy as the device is, that is the part's, too; else what one takes of
-    the others' parts is not idle there.
+    the others' parts is not idle there, and where the device was read beside them, no more is idle
+    in all than it was.
     """
     crowds = [max(1.0, _own_parts(job)[0]) for job in jobs]  # jobs on each GPU
     shares = [job.profile.paid_busy_fraction for job in jobs]
@@ -81,6 +82,10 @@ def _busy_together(jobs: Sequence[JobDraft]) -> dict[str, float | None]:
     ]
     free = sum(gpus * max(0.0, 1.0 - busy) for busy, gpus in parts)
     excess = sum(gpus * max(0.0, busy - 1.0) for busy, gpus in parts)
+    devices = [d for job in jobs if (d := job.profile.mean("util.all_processes")) is not None]
+    if len(devices) == len(parts) > 0:
+        idle = 1.0 - sum(devices) / len(devices)
+        excess = max(excess, free - sum(gpus for _, gpus in parts) * idle)
     scale = max(0.0, 1.0 - excess / free) if free else 1.0
     return {
         job.name: None if busy is None else 1.0 - scale * max(0.0, 1.0 - busy)
@@ -91,8 +96,11 @@ def _busy_together(jobs: Sequence[JobDraft]) -> dict[str, float | None]:
 def _are_of_device(profiles: Sequence[Profile]) -> bool:
     """Return whether what several jobs read of the same GPUs is what the device did.
 
-    So it is where they read the same to the digit, and where none ran while another did.
+    So it is where they read the same to the digit, and where none ran while another did; not where
+    the device was read beside what is of each alone.
     """
+    if any(profile.readings("util.all_processes") for profile in profiles):
+        return False
     readings = {tuple(profile.readings("util.kernel_time")) for profile in profiles}
     together = any(overlap(a, b) for a, b in combinations(profiles, 2))
     return len(profiles) > 1 and (len(readings) == 1 or not together)

@@ -2,9 +2,10 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pricing.message import Message
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import csv_rows
@@ -12,7 +13,15 @@ from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import date_after, is_date_line, without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import mappings_in, objects, text_of, texts_of, values, whole_of
+from telemetry.readers.records import (
+    mapping_of,
+    mappings_in,
+    objects,
+    text_of,
+    texts_of,
+    values,
+    whole_of,
+)
 from telemetry.recording.recording import Recording
 
 _GPUSTAT_HEAD = re.compile(
@@ -209,6 +218,52 @@ def read_tegrastats(builder: RecordingBuilder, hints: Hints) -> Recording:
     return device_recording(builder, rows, hints)
 
 
+# Boards of AMD in partitions (CPX, DPX): tools list each as a GPU. Its number, from 0, stands with
+# it, or how many there are with the first, whose readings are the board's. What the others say is
+# N/A, 0 or the same again (ROCm/ROCm#4750, ROCm/amdsmi#134) but for the memory that each uses.
+_PART, _PARTS = "xcp", "partitions"
+_OF_PARTS = ("mem.used_gib", "fraction.memory")
+
+
+def _of_boards(builder: RecordingBuilder, rows: Sequence[DeviceRow], hints: Hints) -> Recording:
+    """Return the readings of boards, and the memory of the partitions of each."""
+    builder.rows_read += len(rows)
+    numbered = list(_numbered(rows))
+    divided = {board.key for _, board, number in numbered if number}
+    if divided:
+        builder.notes.append(Message("read.partitions", n=len(divided)))
+    names = [n for n, holds in names_of(builder.form).items() if holds.target in _OF_PARTS]
+    devices: list[DeviceRow] = []
+    for row, board, number in numbered:
+        if not number:
+            cells = row.cells if row.key not in divided else _without(row.cells, names)
+            devices.append(replace(row, cells=cells))
+        if board.key in divided:
+            cells = {name: row.cells[name] for name in names if name in row.cells}
+            own = replace(board, time=row.time, cells=cells, partition=f"xcp {number}")
+            devices.append(replace(own, device=f"{board.key}/{own.partition}"))
+    return device_recording(builder, devices, hints)
+
+
+def _numbered(rows: Iterable[DeviceRow]) -> Iterator[tuple[DeviceRow, DeviceRow, int]]:
+    """Yield each row with the first one of its board, and its number among the partitions."""
+    board, number = None, 0
+    for row in rows:
+        stated = row.cells.get(_PART, "")
+        if stated.isdecimal():
+            number = int(stated)
+        else:
+            several = board is not None and number + 1 < int(board.cells.get(_PARTS, "1"))
+            number = number + 1 if several else 0
+        if board is None or not number:
+            board, number = row, 0
+        yield row, board, number
+
+
+def _without(cells: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    return {name: cell for name, cell in cells.items() if name not in names}
+
+
 _DEEPEST = 4
 _JSON_LINE = re.compile(r"^\s*[\[{]", re.MULTILINE)
 
@@ -224,8 +279,7 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
         items = _gpus(values(builder, "cut answer"))
     else:
         items = csv_rows(builder, "cut line", "gpu")
-    rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
-    return device_recording(builder, rows, hints)
+    return _of_boards(builder, [row for i in items if (row := _amd_smi_row(i)) is not None], hints)
 
 
 def _gpus(answers: Iterable[object]) -> Iterator[Mapping[str, object]]:
@@ -241,8 +295,9 @@ def _amd_smi_row(item: Mapping[str, object]) -> DeviceRow | None:
         return None
     cells: dict[str, str] = {}
     _flatten(item, cells, 0)
+    by_part = mapping_of(mapping_of(item.get("usage")).get("gfx_busy_inst"))
     return DeviceRow(
-        cells=cells,
+        cells=cells | ({_PARTS: str(len(by_part))} if by_part else {}),
         index=index,
         uuid=cells.get("uuid"),
         model=cells.get("market_name", cells.get("product_name")),
@@ -288,7 +343,7 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     is_json = builder.text.lstrip()[:1] in ("{", "[")
     answers = objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
-    return device_recording(builder, [row for answer in answers for row in _cards(answer)], hints)
+    return _of_boards(builder, [row for answer in answers for row in _cards(answer)], hints)
 
 
 def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
@@ -333,13 +388,14 @@ def _rocm_smi_csv(text: str) -> Iterator[dict[str, object]]:
 # What a row of rocm-smi says, release by release; what stands between them differs.
 _ROCM_ROW = re.compile(
     r"^(?P<index>\d{1,3})\s.{0,60}?\s(?P<temp>[\d.]+(?=\s*°?[cC]\s)|N/A)\S*\s+"
-    r"(?P<power>[\d.]+W|N/A)\s.{0,60}?(?P<sclk>\d{1,6}(?=Mhz)|N/A(?!,))\S*\s.{0,60}?"
+    r"(?P<power>[\d.]+W|N/A)\s+(?:[\w/]+, +[\w/]+, +(?P<xcp>\d{1,3})\s)?"
+    r".{0,60}?(?P<sclk>\d{1,6}(?=Mhz)|N/A(?!,))\S*\s.{0,60}?"
     r"(?P<pwrcap>[\d.]+W|N/A|[Uu]nsupported)\s+"
     r"(?P<vram>\d{1,3}%|N/A|[Uu]nsupported)\s+(?P<gpu>\d{1,3}%|N/A)\s*$"
 )
 _MODEL = re.compile(r"AMD \w[\w ./()-]{0,60}")
 _CELL = re.compile(
-    r"N/A(?: Mb/s)?|[A-Z_]{4,}|[\d.]{1,12}/[\d.]{1,12} ?[GM]B|"
+    r"N/A(?: Mb/s)?|[A-Z_]{4,}|[\d.]{1,12}/ {0,9}[\d.]{1,12} ?[GM]B|"
     r"\d[\d.:T-]{0,30}(?: ?(?:W|°C|C|MHz|%|GB|MB|Mb/s|B))?(?=\s|$)"
 )
 
@@ -350,7 +406,7 @@ def read_tables(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no row is complete.
     """
-    return device_recording(builder, _table_rows(builder), hints)
+    return _of_boards(builder, _table_rows(builder), hints)
 
 
 def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:
@@ -380,7 +436,7 @@ def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:
 
 def _rocm_row(row: re.Match[str], time: str | None) -> DeviceRow:
     cells = {"gpu%": row["gpu"], "vram%": row["vram"]}
-    cells |= {name: row[name] for name in ("power", "temp", "sclk")}
+    cells |= {name: row[name] for name in ("power", "temp", "sclk", _PART) if row[name]}
     # A second die's cap is told as 0 W, its power not at all.
     if row["pwrcap"].strip("0.W"):
         cells["pwrcap"] = row["pwrcap"]
@@ -394,7 +450,7 @@ def _monitor_row(header: list[str], cells: list[str], time: str | None) -> Devic
     used, slash, total = row.get("vram_usage", "").partition("/")
     if slash:  # 80.3/192.0 GB, which are GiB
         unit = "MiB" if total.endswith("MB") else "GiB"
-        row |= {"vram_usage": f"{used} {unit}", "vram_total": f"{total.rstrip(' GMB')} {unit}"}
+        row |= {"vram_usage": f"{used} {unit}", "vram_total": f"{total.strip(' GMB')} {unit}"}
     elif "vram_used" in row:
         memory = ("vram_used", "vram_total")
         row |= {name: row[name].replace("GB", "GiB") for name in memory if name in row}

@@ -277,8 +277,9 @@ def _pair(text: str) -> tuple[str, str]:
 def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     """Return the readings of a table with a column a series: its labels stand in its name.
 
-    Grafana's panels are downloaded so (`NAME{gpu="0"}`), Lightning's CSVLogger writes
-    `gpu_id: 0/NAME`, and people number their columns.
+    Grafana's panels are downloaded so (`NAME{gpu="0"}`, or what a dashboard calls its lines, as
+    `node1 / GPU 0`, in a file named for the panel), Lightning's CSVLogger writes `gpu_id: 0/NAME`,
+    and people number their columns.
 
     Raises:
         InputError: it has no row, or no column is a GPU's reading.
@@ -296,11 +297,13 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     times = None if column is None else clock.parse(table[column], hints.zone)
     step_s = hints.interval_s or 1.0
     t_s = step_s * np.arange(len(table), dtype=float) if times is None else times.t_s
-    members = []
+    members, mapped = list[SampledSeries](), {column.strip().lower() for column, _ in hints.map}
     for i, cell in enumerate(header):
         series_of_column = wide_column(cell)
         if series_of_column is not None:
             name, labels = series_of_column
+            if not name:
+                name = cell if cell.strip().lower() in mapped else _panel_of(builder.name)
             cells = table[i].str.strip().str.rstrip(" %")  # other units are not what a name says
             if delimiter == ";":
                 cells = cells.str.replace(",", ".")
@@ -314,6 +317,15 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     return recording_by_job(
         builder, members, _with_columns(members, hints), clocked=times is not None, **timing(times)
     )
+
+
+_PANEL = re.compile(r"(.+)-data-(?:as-\w+-)?\d{4}-\d\d-\d\d")
+
+
+def _panel_of(file: str) -> str:
+    """Return the title of the panel that Grafana names a file for, where it says what is drawn."""
+    panel = _PANEL.match(file)
+    return panel[1] if panel and meaning(panel[1], Hints()) else ""
 
 
 def _with_columns(members: Sequence[SampledSeries], hints: Hints) -> Hints:

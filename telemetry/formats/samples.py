@@ -15,7 +15,7 @@ from telemetry.formats.stored_runs import HOST, OURS
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import number_of
+from telemetry.readers.records import documents, mappings_in, number_of, whole_of
 from telemetry.readers.series import no_samples
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -207,3 +207,35 @@ def _logged_epochs(builder: RecordingBuilder) -> list[list[tuple[float, float, f
         )
         epochs[-1].append((step, time_s, data_s))
     return epochs
+
+
+def read_trainer_state(builder: RecordingBuilder, _: Hints) -> Recording:
+    """Return the steps and samples of a run of Hugging Face's Trainer: trainer_state.json.
+
+    The entry at its end says how long it ran, evaluations between steps included; that of a
+    checkpoint has none, and its entries tell no times.
+
+    Raises:
+        InputError: it does not say how long the run took.
+    """
+    state = documents(builder)[0]
+    entries = mappings_in(state.get("log_history"))
+    builder.rows_read += len(entries)
+    for entry in reversed(entries):
+        run_s, steps, samples_per_s = (
+            number_of(entry.get(name)) or 0.0
+            for name in ("train_runtime", "step", "train_samples_per_second")
+        )
+        if 0 < run_s < _MOST and 1 <= steps < _MOST and 0 <= samples_per_s * run_s < _MOST:
+            samples = samples_per_s * run_s or None
+            row = {"t_s": run_s, "step": steps, "n": steps, "step_s": run_s, "items": samples}
+            rows = pd.DataFrame([{"t_s": 0.0, "n": 0.0}, row], columns=list(STEP_COLUMNS))
+            observed = Observed(
+                framework="transformers",
+                kind="training",
+                batch_per_gpu=whole_of(state.get("train_batch_size")) or None,
+                steps=rows.astype(float),
+                step_count=int(steps),
+            )
+            return builder.recording(no_samples(), (), observed=observed, absolute=False)
+    raise builder.empty_error()

@@ -316,6 +316,12 @@ _OF_ONE_GPU = re.compile(
     r"(?P<gpu>\d{1,3})[ _./:-]+(?P<name>\S.*)",
     re.IGNORECASE,
 )
+# As dashboards name the lines of a panel: `n1 / GPU 0`, `n1 - GPU 0`, `n1 GPU0 Edge`, `GPU 0`.
+_OF_HOST = re.compile(
+    r"(?:(?P<host>[a-z0-9][\w.:-]*?)(?: *[-/|,:])? +)?GPU[ _#:-]?(?P<gpu>\d{1,3})"
+    r"(?:[ :-]+(?P<name>\S.*))?",
+    re.IGNORECASE,
+)
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
 # As `ts` puts before a line, or pdsh.
 _STAMPED = re.compile(r"^(?:[A-Za-z][\w.-]*: +|\[?[\w: .-]*\d\d:\d\d:\d\d[\d.]*Z?\]?\s+)")
@@ -339,13 +345,19 @@ def reading_columns(header: str) -> tuple[str, str, str] | None:
 def wide_column(cell: str) -> tuple[str, dict[str, str]] | None:
     """Return metric and labels of a column that names both; None for any other column.
 
-    A label `__name__` is the metric; so is what follows the number of a GPU.
+    A label `__name__` is the metric; so is what follows the number of a GPU. "" where the name of a
+    line in a panel says of which host and GPU it is, and no more.
     """
     if (labelled := _LABELLED.fullmatch(cell.strip())) is not None:
         labels = {name.lower(): text for name, text in LABEL.findall(labelled["labels"])}
         return labels.pop("__name__", labelled["name"].strip()), labels
-    numbered = _OF_ONE_GPU.fullmatch(cell.strip())
-    return (numbered["name"], {"gpu": numbered["gpu"]}) if numbered else None
+    if (numbered := _OF_ONE_GPU.fullmatch(cell.strip())) is not None:
+        return numbered["name"], {"gpu": numbered["gpu"]}
+    line = _OF_HOST.fullmatch(cell.strip())
+    if line is None or (line["host"] and meaning(line["host"], Hints())):
+        return None
+    labels = {"gpu": line["gpu"], "hostname": line["host"] or ""}
+    return line["name"] or "", {name: text for name, text in labels.items() if text}
 
 
 def _is_wide(head: str) -> bool:
@@ -356,7 +368,8 @@ def _is_wide(head: str) -> bool:
     cells = next(csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True), [])
     columns = [column for cell in cells if (column := wide_column(cell)) is not None]
     return any(
-        labels and ("{" in line or key_of(name, {}) in metrics() or meaning(name, Hints()))
+        labels
+        and ("{" in line or not name or key_of(name, {}) in metrics() or meaning(name, Hints()))
         for name, labels in columns
     )
 

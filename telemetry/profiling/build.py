@@ -29,6 +29,7 @@ from planner.profile.model import (
     Window,
     Work,
 )
+from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.profiling.doubts import RAN_OUT, Readings, doubts_of, lost
@@ -70,6 +71,7 @@ _OF_MACHINE = "machine."
 _CROWDED = 0.9  # of all cores: who wants one more waits for it
 _THIRDS, _FEWEST_IN_THIRD = 3, 3
 _LEAST_GROWTH = 0.01  # from third to third
+_MEMORY_OVER_TOTAL = 1.05  # tools round, and count what the driver holds back
 _MINOR = 0.5  # of what is in use: below this, most of it is others'
 
 
@@ -109,7 +111,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
         InputError: there is no reading of any GPU, host or server, and no step.
     """
     server = server_of(merged.served, label)
-    merged = _without_doubles(merged)
+    merged = _without_impossible(_without_doubles(merged), hints)
     spans, about, points = [], Readings(), list[Points]()
     for key, rows in by_gpu(merged.samples):
         about.look_at(key, rows, merged.gpus)
@@ -272,6 +274,26 @@ def _without_doubles(merged: Recording) -> Recording:
                 samples.loc[own, slot] = np.nan
     slots = [c for c in samples.columns if c not in (_TIME, _GPU, "job")]
     samples = samples.dropna(subset=slots, how="all").reset_index(drop=True)
+    return replace(merged, samples=samples, notes=tuple(notes))
+
+
+def _without_impossible(merged: Recording, hints: Hints) -> Recording:
+    """Return the readings without memory that their GPU does not have: unknown, and told."""
+    room_gib = {
+        gpu.key: gpu.memory_gib or hardware.most_memory_gib(gpu.model or hints.gpu)
+        for gpu in merged.gpus
+        if gpu.partition is None
+    }
+    samples, notes = merged.samples, list(merged.notes)
+    least_gib = _MEMORY_OVER_TOTAL * min(filter(None, room_gib.values()), default=np.inf)
+    for slot in ("mem.used_gib", "mem.process_gib"):
+        if slot not in samples or not (samples[slot].astype(float) > least_gib).any():
+            continue
+        most_gib = _MEMORY_OVER_TOTAL * samples[_GPU].map(room_gib).astype(float)
+        read = samples[slot].astype(float)
+        if count := int((read > most_gib).sum()):
+            notes.append(f"{slot}: {count} values left out: above the device's memory.")
+            samples = samples.assign(**{slot: read.mask(read > most_gib)})
     return replace(merged, samples=samples, notes=tuple(notes))
 
 

@@ -3,12 +3,14 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.profile.join import Groups
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -17,7 +19,7 @@ Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Different:
+class _Different:
     """The different rows of a log: a number for each, and when they were read, ascending."""
 
     hashes: NDArray[np.uint64]
@@ -65,9 +67,9 @@ class LoggedRows:
             frozenset(gpu.index for gpu in self.gpus),
             any(not named(gpu) for gpu in self.gpus),
         )
-        self._rows: dict[Slots, Different] = {}
+        self._rows: dict[Slots, _Different] = {}
 
-    def rows(self, slots: Slots) -> Different:
+    def rows(self, slots: Slots) -> _Different:
         """Return its different rows, by their values of some slots."""
         if slots not in self._rows:
             index = {gpu.key: -1.0 if gpu.index is None else float(gpu.index) for gpu in self.gpus}
@@ -75,7 +77,7 @@ class LoggedRows:
             frame[GPU] = self._samples[GPU].map(index).to_numpy(dtype=float)
             hashes = np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
             distinct, firsts = np.unique(hashes, return_index=True)
-            self._rows[slots] = Different(distinct, np.sort(self._t_s[firsts]))
+            self._rows[slots] = _Different(distinct, np.sort(self._t_s[firsts]))
         return self._rows[slots]
 
     def readings(self, slot: str) -> Readings:
@@ -97,14 +99,48 @@ class LoggedRows:
         goes_on = not instants and (last == latter_first or latter_last == first)
         return None if goes_on or begin > end else (begin, end)
 
-    def is_copy_of(self, latter: Self, slots: Slots) -> bool:
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """The slots whose readings change: two idle machines log the same rows."""
+        readings = self._samples[sorted(self.slots)].astype(float)
+        groups = readings.groupby(self._samples[GPU].astype(object))
+        changes = (groups.max() > groups.min()).any()
+        return frozenset(slot for slot in self.slots if changes[slot])
+
+
+class CommonRows:
+    """Which of many logs have rows in common: one sort of all their rows tells.
+
+    Args:
+        logs: the logs; of each pair only those with a row in common are compared row by row.
+    """
+
+    def __init__(self, logs: Sequence[LoggedRows]) -> None:
+        self._numbers = {log: number for number, log in enumerate(logs)}
+        self._groups: dict[Slots, Groups] = {}
+
+    def is_copy(self, former: LoggedRows, latter: LoggedRows, slots: Slots) -> bool:
         """Return whether half of the rows of the shorter one stand in the other, in their time."""
-        shared_s, logs = self.shared_s(latter), (self.rows(slots), latter.rows(slots))
-        if shared_s is None:
+        shared_s, groups = former.shared_s(latter), self._meeting(slots)
+        if shared_s is None or len({groups.of(self._numbers[log]) for log in (former, latter)}) > 1:
             return False
+        logs = former.rows(slots), latter.rows(slots)
         fewer = min(log.between(*shared_s) for log in logs)
         same = len(np.intersect1d(logs[0].hashes, logs[1].hashes, assume_unique=True))
         return fewer > 0 and same >= _SAME_ROWS * fewer
+
+    def _meeting(self, slots: Slots) -> Groups:
+        """Return the logs that have these slots: of one group where rows of theirs are equal."""
+        if slots not in self._groups:
+            groups = self._groups[slots] = Groups(len(self._numbers))
+            logs = [log for log in self._numbers if log.slots.issuperset(slots)]
+            rows = [log.rows(slots).hashes for log in logs]
+            order = np.argsort(hashes := np.concatenate(rows), kind="stable")
+            owners = np.repeat([self._numbers[log] for log in logs], [len(own) for own in rows])
+            pairs = np.column_stack((owners[order][:-1], owners[order][1:]))
+            for pair in np.unique(pairs[np.diff(hashes[order]) == 0], axis=0).tolist():
+                groups.join(*pair)
+        return self._groups[slots]
 
 
 def host_name(gpu: GpuIdentity) -> str | None:
@@ -133,10 +169,11 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     places: list[int] = []
     firsts: list[LoggedRows] = []
     problems: list[str] = []
+    common = CommonRows(logs)
     for log in logs:
         occupied = set[int]()
         for latter, index in zip(logs, places, strict=False):
-            if index not in occupied and _contradict(log, latter):
+            if index not in occupied and _contradict(log, latter, common):
                 occupied.add(index)
         free = [index for index in range(len(firsts)) if index not in occupied]
         if len(free) > 1 and log.kind.unnamed:
@@ -173,10 +210,12 @@ class _Kind:
         return tuple(sorted({s for s, _ in columns if s} & self.slots & second.slots))
 
 
-def _contradict(log: LoggedRows, latter: LoggedRows) -> bool:
+def _contradict(log: LoggedRows, latter: LoggedRows, common: CommonRows) -> bool:
     """Return whether two logs say different things of one index at one time."""
     slots = log.kind.compared_by(latter.kind)
-    return slots is not None and bool(log.shared_s(latter)) and not log.is_copy_of(latter, slots)
+    return (
+        slots is not None and bool(log.shared_s(latter)) and not common.is_copy(log, latter, slots)
+    )
 
 
 def _told_apart(firsts: Sequence[LoggedRows]) -> str:

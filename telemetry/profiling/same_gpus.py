@@ -19,7 +19,7 @@ from planner.profile.join import Groups
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.profiling.machines import LoggedRows, host_name
+from telemetry.profiling.machines import CommonRows, LoggedRows, host_name
 from telemetry.recording.recording import GpuIdentity
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
@@ -89,14 +89,16 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
         InputError: two files contradict each other about one GPU at one time, or a file may be of
             the GPUs of either of two others.
     """
-    groups = Groups(len(files))
+    groups, bundles = Groups(len(files)), dict[Hashable, list[int]]()
     for i, file in enumerate(files):
         if file.bundle is not None:
-            together = (j for j, former in enumerate(files) if former.bundle == file.bundle)
+            together = bundles.setdefault(file.bundle, [])
+            together.append(i)
             groups.join(next(j for j in together if not _are_strangers(files[j], file)), i)
+    common = CommonRows([file.rows for file in files])
     _by_name(files, groups)
-    _across_marks(files, groups)
-    problems = [*_contradictions(files, groups), *_by_readings(files, groups)]
+    _across_marks(files, groups, common)
+    problems = [*_contradictions(files, groups), *_by_readings(files, groups, common)]
     if problems:
         raise InputError(problems)
     _without_gpus(files, groups)
@@ -175,33 +177,38 @@ def _of_gpu(
     return t_s[own], values[own]
 
 
-def _across_marks(files: Sequence[FileReadings], groups: Groups) -> None:
+def _across_marks(files: Sequence[FileReadings], groups: Groups, common: CommonRows) -> None:
     """Put together files of which one names its devices by place and one by uuid alone.
 
     Such names tell nothing of each other: a tracker writes the host, nvidia-smi the uuid. They are
     of the same GPUs where these are as many, and neither agrees with the readings of another file.
     """
 
-    def has_uuids(file: FileReadings) -> bool:
-        return all(gpu.uuid is not None and host_name(gpu) is None for gpu in file.rows.gpus)
+    def by_uuid(gpu: GpuIdentity) -> bool:
+        return gpu.uuid is not None and host_name(gpu) is None
 
-    def has_places(file: FileReadings) -> bool:
-        return all(gpu.uuid is None and _is_named(gpu) for gpu in file.rows.gpus)
+    def by_place(gpu: GpuIdentity) -> bool:
+        return gpu.uuid is None and _is_named(gpu)
 
+    placed, marked = (
+        [(i, f) for i, f in enumerate(files) if f.has_gpus and all(map(named, f.rows.gpus))]
+        for named in (by_place, by_uuid)
+    )
     pairs = {
         (groups.of(i), groups.of(j))
-        for i, former in enumerate(files)
-        for j, latter in enumerate(files)
-        if former.has_gpus and has_places(former) and latter.has_gpus and has_uuids(latter)
+        for i, former in placed
+        for j, latter in marked
         if len(former.rows.gpus) == len(latter.rows.gpus)
-        if _match(former, latter) is _Match.SAME
+        if _match(former, latter, common) is _Match.SAME
     }
     for places, uuids in pairs:
         if sum(places in pair or uuids in pair for pair in pairs) == 1:
             groups.join(places, uuids)
 
 
-def _by_readings(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]:
+def _by_readings(
+    files: Sequence[FileReadings], groups: Groups, common: CommonRows
+) -> Iterator[str]:
     """Put files that do not name their devices with those whose readings go with theirs."""
 
     def begin(place: int) -> float:
@@ -214,7 +221,7 @@ def _by_readings(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]
     for i in sorted(unnamed, key=begin):
         matches: dict[int, _Match] = {}
         for j in placed:
-            group, match = groups.of(j), _match(files[i], files[j])
+            group, match = groups.of(j), _match(files[i], files[j], common)
             before = matches.get(group, _Match.UNRELATED)
             different = _Match.DIFFERENT in (match, before)
             matches[group] = _Match.DIFFERENT if different else max(match, before)
@@ -222,7 +229,7 @@ def _by_readings(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]
         candidates = [group for group, match in matches.items() if match is best]
         if best <= _Match.UNRELATED:
             pass
-        elif not _are_different(files, groups, candidates):
+        elif not _are_different(files, groups, candidates, common):
             for group in candidates:
                 groups.join(group, i)
         elif best is _Match.SAME and files[i].bundle is None:
@@ -232,12 +239,12 @@ def _by_readings(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]
 
 
 def _are_different(
-    files: Sequence[FileReadings], groups: Groups, candidates: Sequence[int]
+    files: Sequence[FileReadings], groups: Groups, candidates: Sequence[int], common: CommonRows
 ) -> bool:
     """Return whether two of the groups are of different GPUs: named, or contradicting."""
     members = [[f for i, f in enumerate(files) if groups.of(i) == group] for group in candidates]
     return any(
-        _match(former, latter) is _Match.DIFFERENT
+        _match(former, latter, common) is _Match.DIFFERENT
         or all(_is_named(gpu) for file in (former, latter) for gpu in file.rows.gpus)
         for index, group in enumerate(members)
         for before in members[:index]
@@ -247,7 +254,7 @@ def _are_different(
     )
 
 
-def _match(former: FileReadings, latter: FileReadings) -> _Match:
+def _match(former: FileReadings, latter: FileReadings, common: CommonRows) -> _Match:
     """Return whether two files, of which the first does not name its devices, are of one GPU."""
     if (former.is_run and latter.is_run) or not fit(former, latter):
         return _Match.UNRELATED
@@ -266,8 +273,8 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
     slots = kind.compared_by(latter_kind)
     if slots is not None:
         same_file = former.rows.source.sha256 == latter.rows.source.sha256
-        tells = same_file or any(_varies(former.rows, slot) for slot in slots)
-        is_copy = tells and former.rows.is_copy_of(latter.rows, slots)
+        tells = same_file or not former.rows.varying.isdisjoint(slots)
+        is_copy = tells and common.is_copy(former.rows, latter.rows, slots)
         return _Match.SAME if is_copy else _Match.DIFFERENT
     agree = _agree(former, latter, shared_s)
     if agree is None:
@@ -319,13 +326,6 @@ def _is_next(former: FileReadings, latter: FileReadings) -> bool:
     ]
     intervals = [float(np.median(step)) for step in steps if len(step)]
     return bool(intervals) and begin - end <= _GAPS * max(intervals)
-
-
-def _varies(rows: LoggedRows, slot: str) -> bool:
-    """Return whether a reading changes: two idle machines log the same rows."""
-    numbers, _, values = rows.readings(slot)
-    of_gpus = (values[(numbers == gpu) & np.isfinite(values)] for gpu in range(len(rows.gpus)))
-    return any(len(own) and float(np.ptp(own)) > 0 for own in of_gpus)
 
 
 def _agree(

@@ -37,7 +37,6 @@ _LEAST_DRAWN = 0.02
 _MOST_WATTS = 3000.0
 # More than a slot of the newest PCIe (x16 of generation 6) and an NVLink domain carry, MiB/s.
 _MOST_MIB_S = {"io.pcie_": 1 << 17, "io.nvlink_": 1 << 22}
-_MEMORY_OVER_TOTAL = 1.05
 _LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
 # What cannot be 0 on a device that is on, and what cannot be while its kernels run: loggers write
@@ -166,7 +165,7 @@ class RecordingBuilder:
         self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
             before = samples[slot].to_numpy(dtype=float)
-            values = self._checked(before, samples, str(slot), gpus)
+            values = self._checked(before, samples, str(slot))
             if not np.array_equal(before, values, equal_nan=True):
                 samples[slot] = values
         source, notes = self._source_and_notes(gpus)
@@ -252,14 +251,9 @@ class RecordingBuilder:
         return tuple(Message("note.about", job=self.name, note=note) for note in notes)
 
     def _checked(
-        self,
-        before: NDArray[np.float64],
-        samples: pd.DataFrame,
-        slot: str,
-        gpus: tuple[GpuIdentity, ...],
+        self, before: NDArray[np.float64], samples: pd.DataFrame, slot: str
     ) -> NDArray[np.float64]:
         """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
-        totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
         values = before.copy()
         self._blank(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
         limits = SLOTS.get(slot)
@@ -275,10 +269,6 @@ class RecordingBuilder:
             self._blank(values, values > ceiling, slot, "more than the link carries")
         if slot == "power.board_w":
             return self._checked_power(values, samples)
-        floor = _MEMORY_OVER_TOTAL * min(totals.values(), default=np.inf)
-        if slot == "mem.used_gib" and (values > floor).any():
-            limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
-            self._blank(values, values > limit, slot, "above the device's memory")
         return values
 
     def _checked_fraction(self, values: NDArray[np.float64], slot: str) -> NDArray[np.float64]:

@@ -37,13 +37,15 @@ _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
 _DEVICE_BUSY = "dcgm_fi_dev_gpu_util"
-_OF_CONTAINER = "device_utilization_desc_of_container"
+# A container's own share; 0 throughout where HAMi does not watch it (Project-HAMi/HAMi#1864).
+_OF_CONTAINER = ("device_utilization_desc_of_container", "hami_container_device_utilization_ratio")
+_UTIL, _UTIL_OF_ALL = "util.kernel_time", "util.all_processes"
 _MIG_UUID = "dra_mig_device_uuid"
 # A device's number as tools write it: 0, nvidia0, GPU 0, and with a MIG instance 0:7.
 _NUMBER = re.compile(r"(?:(?:nvidia|gpu|card|cuda)[ _:-]?)?(\d{1,4})(?::(\d{1,3}))?", re.IGNORECASE)
 _UUID = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}.*", re.IGNORECASE)
 # One GPU has one value of these at an instant.
-_ONE_VALUE = ("util.kernel_time", "mem.used_gib", "power.board_w")
+_ONE_VALUE = (_UTIL, "mem.used_gib", "power.board_w")
 _T = TypeVar("_T")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
@@ -179,16 +181,7 @@ def recording(
     unused = _points(series) - _points(named) - sum(member.points for member in served)
     builder.dropped["point of a metric that is not used"] += max(0, unused)
     cleaned = [_clean(member, builder) for member in named]
-    sliced = {member.device for member in cleaned if member.instance} - {None}
-    # The driver does not count a sliced GPU's busy time (NVIDIA/dcgm-exporter#216): it reads 0.
-    measured = [
-        member
-        for member in cleaned
-        if _key(member) != _DEVICE_BUSY or member.device not in sliced or member.readings.any()
-    ]
-    silent = _points(cleaned) - _points(measured)
-    builder.dropped["busy time of a GPU in slices, which is not counted"] += silent
-    used = _separated(measured, table, builder)
+    used = _separated(_counted(cleaned, table, builder), table, builder)
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
     members = sorted(_by_device(used, builder).items())
@@ -202,6 +195,30 @@ def recording(
 
 def _points(series: Sequence[SampledSeries]) -> int:
     return sum(len(member.readings) for member in series)
+
+
+def _counted(
+    members: Sequence[SampledSeries], table: Mapping[str, Meaning], builder: RecordingBuilder
+) -> list[SampledSeries]:
+    """Return the series without busy times of 0 that stand for what nobody counts.
+
+    The driver does not count a sliced GPU's (NVIDIA/dcgm-exporter#216), nor HAMi its containers'
+    where it does not watch them: there all are 0 while the GPU itself is busy.
+    """
+    sliced = {member.device for member in members if member.instance} - {None}
+    busy: dict[bool, set[str | None]] = {True: set(), False: set()}
+    for member in members:
+        if table[_key(member)].target == _UTIL and member.readings.any():
+            busy[_key(member) in _OF_CONTAINER].add(member.device)
+    unwatched = busy[False] - busy[True]
+    counted, silent = list[SampledSeries](), list[SampledSeries]()
+    for member in members:
+        is_sliced = _key(member) == _DEVICE_BUSY and member.device in sliced
+        is_unwatched = _key(member) in _OF_CONTAINER and member.device in unwatched
+        uncounted = is_unwatched or (is_sliced and not member.readings.any())
+        (silent if uncounted else counted).append(member)
+    builder.dropped["busy time of 0 that is not counted"] += _points(silent)
+    return counted
 
 
 def _who(member: SampledSeries) -> str:
@@ -419,7 +436,10 @@ def _frames(
         if len(wide) and len(unlabelled):
             during = (unlabelled.index >= wide.index.min()) & (unlabelled.index <= wide.index.max())
             used |= during
-            wide = wide.combine_first(unlabelled[during])
+            of_all = unlabelled[during]
+            if _UTIL in wide and _UTIL in of_all:
+                wide[_UTIL_OF_ALL] = of_all[_UTIL]
+            wide = wide.combine_first(of_all)
         frames.append(wide.assign(**{JOB: job}))
     frames.append(unlabelled[~used])
     return [
@@ -467,7 +487,7 @@ def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[
     target = counter if counter is not None and _counts(member) else holds.target
     # HAMi sums the shares of a container's processes: above 100 % it says nothing of the GPU.
     readings = member.readings
-    if _key(member) == _OF_CONTAINER:
+    if _key(member) in _OF_CONTAINER:
         readings = np.where(readings > 100.0, np.nan, readings)  # noqa: PLR2004 - percent
     return target, readings * (holds.scale or 1.0)
 

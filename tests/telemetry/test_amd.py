@@ -1,5 +1,6 @@
 """What the tools and the exporter of AMD give, release by release."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -79,3 +80,60 @@ def test_power_that_no_unit_explains_is_unknown(tmp_path: Path) -> None:
     assert isinstance(dropped, dict)
     assert dropped["value power.board_w above 1.3 x the power limit"] == 1
     assert dropped["value temp.core_c above 150"] == 1
+
+
+# As `amd-smi monitor` 26 prints an MI300X in CPX/NPS4 (the documentation of amdsmi, 2026-11-30).
+MONITOR = """\
+GPU  XCP  POWER   GPU_T   MEM_T   GFX_CLK   GFX%   MEM%   ENC%   DEC%      VRAM_USAGE
+  0    0  183 W   49 °C   48 °C  1427 MHz   60 %    0 %    N/A    0 %    0.3/192.0 GB
+  1    1    N/A     N/A     N/A       N/A    N/A    N/A    N/A    N/A    0.5/ 48.0 GB
+  2    2    N/A     N/A     N/A       N/A    N/A    N/A    N/A    N/A    0.7/ 48.0 GB
+  3    0  182 W   50 °C   46 °C  1423 MHz   20 %    0 %    N/A    0 %    0.4/192.0 GB
+"""
+# As rocm-smi prints one in CPX beside one in SPX (ROCm/ROCm#4750 and #4759, 2026-11-30).
+CONCISE = """\
+Device  Node  IDs              Temp        Power     Partitions          SCLK    MCLK    Fan  Perf  PwrCap  VRAM%  GPU%
+              (DID,     GUID)  (Junction)  (Socket)  (Mem, Compute, ID)
+0       34    0x74a1,   42546  48.0°C      142.0W    NPS4, CPX, 0        122Mhz  900Mhz  0%   auto  750.0W  1%     60%
+1       35    0x74a1,   23091  48.0°C      142.0W    NPS4, CPX, 1        131Mhz  900Mhz  0%   auto  750.0W  2%     0%
+2       36    N/A,      62138  N/A         N/A       N/A, N/A, 2         N/A     N/A     0%   n/a   N/A     3%     N/A
+3       37    0x74a1,   57906  48.0°C      141.0W    NPS1, SPX, 0        149Mhz  900Mhz  0%   auto  750.0W  4%     20%
+"""  # noqa: E501 - as it is printed
+
+
+def _metric(gpu: int, busy: int | None, watts: int | None, gib: int, parts: int = 0) -> str:
+    """Return one GPU of `amd-smi metric --json`; the first of a board in partitions counts them."""
+    by_part = {f"xcp_{part}": ["N/A"] for part in range(parts)}
+    usage = {"gfx_activity": {"value": busy, "unit": "%"}, "gfx_busy_inst": by_part}
+    memory = {"used_vram": {"value": 1024 * gib, "unit": "MB"}}
+    power = {"socket_power": {"value": watts, "unit": "W"}}
+    known = {"usage": usage, "power": power} if parts else {"usage": "N/A", "power": "N/A"}
+    return json.dumps({"gpu": gpu, **known, "mem_usage": memory})
+
+
+# As the driver of ROCm 7.0.2 counts two partitions (ROCm/amdsmi#134, 2025-10-28).
+METRIC = f'{{"gpu_data": [{_metric(0, 60, 183, 2, 2)}, {_metric(1, None, None, 4)}, {_metric(2, 20, 182, 8, 1)}]}}'  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        (MONITOR, [None, 0.3, 0.5, 0.7, 0.4]),
+        (CONCISE, [None, None, None, None, None]),
+        (METRIC, [None, 2.0, 4.0, 8.0]),
+    ],
+)
+def test_partitions_are_parts_of_a_board(
+    text: str, held: list[float | None], tmp_path: Path
+) -> None:
+    """Two boards, busy 0.6 and 0.2 as their first partitions say, and the memory of each part."""
+    (tmp_path / "amd.txt").write_text(text, encoding="utf-8")
+    (profile,) = read_source(str(tmp_path / "amd.txt"), Hints(gpu="MI300X"))
+    assert (profile.hardware.gpu_count, profile.busy_fraction) == (2, pytest.approx(0.4))
+    power = [
+        gpu.metrics["power.board_w"].mean for gpu in profile.gpus if "power.board_w" in gpu.metrics
+    ]
+    assert len(power) == 2
+    memory = [gpu.metrics.get("mem.used_gib") for gpu in profile.gpus]
+    assert [figures and figures.mean for figures in memory] == held
+    assert any("AMD boards in partitions: 1" in note for note in profile.provenance.notes)

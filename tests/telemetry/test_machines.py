@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -148,6 +149,21 @@ def test_machines_are_told_as_by_comparing_each_log_with_each(logs: list[Drawn])
             machines_of(told, [])
     else:
         assert machines_of(told, []) == places
+
+
+def test_logs_without_a_common_row_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight machines and a copy of the last log, rows are compared of that pair alone."""
+    compared = list[int]()
+    original = np.intersect1d
+    monkeypatch.setattr(
+        np, "intersect1d", lambda *a, **k: (compared.append(1), original(*a, **k))[1]
+    )
+    paths = [_log(tmp_path / f"{n}.csv", 10 * n) for n in range(8)]
+    profile = _read(*paths, _log(tmp_path / "copy.csv", 70))
+    assert (profile.gpu_count, profile.hardware.nodes) == (16, 8)
+    assert len(compared) <= 2  # once for the files, once for their job
 
 
 def _rows_of(log: Drawn) -> list[tuple[int, int]]:

@@ -165,16 +165,24 @@ def test_a_table_says_what_it_does_not_count() -> None:
     assert len(refused.value.problems) == 2
 
 
-def test_columns_of_several_gpus_are_never_mapped_to_one_reading(tmp_path: Path) -> None:
-    """A column a GPU, as Grafana joins series by time: three of four would vanish."""
-    names = [f"gpu-n{host} / GPU {gpu}" for host in (1, 2) for gpu in (0, 1)]
-    rows = [f"2026-11-10 08:{minute:02}:00,98%,2%,20%,50%" for minute in range(20)]
-    file = tmp_path / "panel.csv"
+PANEL_TIMES = [f"2026-11-10 08:{minute:02}:00" for minute in range(20)]
+
+
+def _panel(file: Path, names: list[str], cells: str = "98%,2%,20%,50%") -> str:
+    """Write a panel as Grafana joins its series by time, and return where."""
+    rows = [f"{time},{cells}" for time in PANEL_TIMES]
     file.write_text("\n".join([",".join(["Time", *names]), *rows]) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def test_columns_of_several_gpus_are_never_mapped_to_one_reading(tmp_path: Path) -> None:
+    """A column a GPU, whose names do not number them: three of four would vanish."""
+    names = ["first", "second", "third", "fourth"]
+    file = _panel(tmp_path / "panel.csv", names)
     maps = tuple((name, "util.kernel_time") for name in names)
-    with pytest.raises(InputError, match=r"GPU 0.*GPU 1.*all mapped to util\.kernel_time"):
-        read_source(str(file), Hints(map=maps))
-    (profile,) = read_source(str(file), Hints(map=maps[:1]))
+    with pytest.raises(InputError, match=r"first.*second.*all mapped to util\.kernel_time"):
+        read_source(file, Hints(map=maps))
+    (profile,) = read_source(file, Hints(map=maps[:1]))
     assert profile.mean("util.kernel_time") == pytest.approx(0.98)
 
 
@@ -203,3 +211,33 @@ def test_a_map_that_is_suggested_works_as_it_is_typed(
     (profile,) = read_source(str(file), Hints(map=tuple(maps)))
     assert len(profile.gpus) == gpus
     assert any(f"{30 * gpus} of {30 * gpus} rows used" in note for note in profile.provenance.notes)
+
+
+@pytest.mark.parametrize("form", ["gpu-n{} / GPU {}", "gpu-n{} GPU {}", "n{}:9400 - GPU{}"])
+@pytest.mark.parametrize("said_by", ["panel", "option", "value"])
+def test_the_lines_of_a_panel_are_the_gpus_of_hosts(
+    form: str, said_by: str, tmp_path: Path
+) -> None:
+    """Names of lines tell host and GPU; what is drawn the panel's title, or `--map`."""
+    names = [form.format(host, gpu) for host in (1, 2) for gpu in (0, 1)]
+    title = "GPU Utilization-data-as-joinbyfield-2026-11-10 08_30_00" if said_by == "panel" else "p"
+    maps = {
+        "panel": (),
+        "option": tuple((name, "util.kernel_time:%") for name in names),
+        "value": (("value", "util.kernel_time:%"),),
+    }[said_by]
+    file = _panel(tmp_path / f"{title}.csv", names)
+    (profile,) = read_source(file, Hints(map=maps, name="both"))
+    assert (profile.hardware.gpu_count, profile.hardware.nodes) == (4, 2)
+    loads = [(gpu.index, gpu.metrics["util.kernel_time"].mean) for gpu in profile.gpus]
+    assert loads == [(0, 0.98), (1, 0.02), (0, 0.2), (1, 0.5)]
+
+
+def test_lines_of_a_panel_that_nothing_names_are_refused(tmp_path: Path) -> None:
+    """Host and GPU do not say what is drawn, and the number of a metric's column is no host."""
+    file = _panel(tmp_path / "p.csv", ["GPU 0", "GPU 1", "n1 GPU 2", "n1 GPU 3"])
+    with pytest.raises(InputError, match=r"--map value=util\.kernel_time"):
+        read_source(file, Hints())
+    file = _panel(tmp_path / "q.csv", [f"utilization GPU {gpu}" for gpu in range(4)])
+    with pytest.raises(InputError):
+        read_source(file, Hints())

@@ -366,7 +366,7 @@ def test_gpus_are_told_apart_by_whatever_label_does(tmp_path: Path, name: str) -
     first, second, indices = NAMED[name]
     members = [
         series(metric, [value] * 4, **{"gpu": "", "Hostname": "n1", **labels})
-        for labels, busy, used in ((first, 90, 40960), (second, 10, 2048))
+        for labels, busy, used in ((first, 90, 8192), (second, 10, 2048))
         for metric, value in (("DCGM_FI_DEV_GPU_UTIL", busy), ("DCGM_FI_DEV_FB_USED", used))
     ]
     (profile,) = imported(tmp_path, *members)
@@ -374,7 +374,7 @@ def test_gpus_are_told_apart_by_whatever_label_does(tmp_path: Path, name: str) -
         (gpu.metrics["util.kernel_time"].mean, gpu.metrics["mem.used_gib"].mean)
         for gpu in profile.gpus
     }
-    assert readings == {(0.9, 40.0), (0.1, 2.0)}
+    assert readings == {(0.9, 8.0), (0.1, 2.0)}
     assert tuple(gpu.index for gpu in profile.gpus) == indices
     assert any("labels slot" in note for note in profile.provenance.notes) == (name == "any label")
 

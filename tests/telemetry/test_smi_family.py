@@ -232,3 +232,15 @@ def test_a_log_that_ts_stamped_lasts_as_long_as_its_stamps(
     assert (profile.window.interval_s, profile.window.recorded_s) == (10.0, 30.0)
     assert (profile.window.start and profile.window.start.year) == year
     assert profile.mean("util.kernel_time") == pytest.approx(0.5)
+
+
+def test_processes_never_hold_more_than_the_gpu_has(tmp_path: Path) -> None:
+    """2 x 34 GiB on a card of 40: unknown and counted; on one of 80, and of either, 68 GiB."""
+    rows = "".join(f"0 {pid} C {sm} 5 - - 34816 python\n" for sm in (40, 50) for pid in (11, 12))
+    file = tmp_path / "pmon.txt"
+    file.write_text(f"# gpu pid type sm mem enc dec fb command\n{rows}", encoding="utf-8")
+    for gpu, held_gib in (("A100-SXM-40GB", None), ("A100-SXM-80GB", 68.0), ("A100", 68.0)):
+        (profile,) = read_source(str(file), Hints(gpu=gpu))
+        assert profile.peak("mem.process_gib") == held_gib
+        left_out = "mem.process_gib: 2 values left out: above the device's memory."
+        assert (left_out in profile.provenance.notes) == (held_gib is None)

@@ -1,9 +1,10 @@
 """Step statistics do not depend on how the probe, or a training script, cut its lines."""
 
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,11 @@ from telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
 from telemetry.readers.hints import Hints
 from telemetry.recording.events import together
 from telemetry.recording.observed import StepTimes, add_up, of_line
+
 from tests.telemetry.reading import read_source
+
+if TYPE_CHECKING:
+    from telemetry.sources import Skipped
 
 EPOCHS = """\
 Epoch: [0][0/30]\tTime  9.00 ( 9.00)\tData  8.00 ( 8.00)\tLoss 6.9 (6.9)
@@ -163,3 +168,45 @@ def test_nothing_measured_is_unknown() -> None:
     """Without steps there is no quantile; a line of unknown length says nothing of lengths."""
     assert StepTimes().quantile(0.5) is None
     assert of_line({"n": 1, "step_s": None}) == StepTimes()
+
+
+def _trainer_state(folder: Path, *entries: dict[str, float]) -> str:
+    """Write the state of a run of Hugging Face's Trainer, as transformers 4.57 names its keys."""
+    folder.mkdir(exist_ok=True)
+    state = {"global_step": 1500, "log_history": list(entries), "train_batch_size": 8}
+    (folder / "trainer_state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
+    return str(folder / "trainer_state.json")
+
+
+_LOGGED = {"epoch": 1.0, "loss": 1.9, "step": 500}
+_END = {
+    "step": 1500,
+    "train_loss": 1.4,
+    "train_runtime": 1200.0,
+    "train_samples_per_second": 40.0,
+    "train_steps_per_second": 1.25,
+}
+
+
+def test_the_state_of_a_trainer_tells_its_steps_and_samples(tmp_path: Path) -> None:
+    """1,500 steps in 1,200 s are 0.8 s each, 40 samples a second are 48,000; no more is known."""
+    (profile,) = read_source(_trainer_state(tmp_path / "run", _LOGGED, _END), Hints())
+    assert profile.step is not None
+    assert (profile.step.count, profile.step.mean_s) == (1500, pytest.approx(0.8))
+    assert (profile.step.p50_s, profile.step.data_wait_s, profile.step.stalls) == (None,) * 3
+    assert profile.work is not None
+    assert (profile.work.unit, profile.work.done) == ("sample", pytest.approx(48_000.0))
+    assert profile.work.rate_per_s == pytest.approx(40.0)
+    assert (profile.job.framework, profile.job.batch_per_gpu) == ("transformers", 8)
+
+
+def test_the_state_of_a_checkpoint_says_why_it_is_not_read(tmp_path: Path) -> None:
+    """It tells no times: in a folder it is skipped with that, and the finished state is read."""
+    run = _trainer_state(tmp_path / "run", _LOGGED, _END)
+    state = _trainer_state(tmp_path / "run" / "checkpoint-500", _LOGGED)
+    with pytest.raises(InputError, match=r"train_runtime\), as in the state of a checkpoint"):
+        read_source(state, Hints())
+    skipped: "list[Skipped]" = []
+    (profile,) = read_source(str(Path(run).parent), Hints(), skipped=skipped)
+    assert profile.step is not None
+    assert [str(skip) for skip in skipped if "train_runtime" in skip.why and state in skip.path]

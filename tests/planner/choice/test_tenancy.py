@@ -67,6 +67,7 @@ _T4 = 'gpu="0",UUID="GPU-t4",modelName="Tesla T4",Hostname="n1",exported_namespa
 _ON_T4 = [f'{_T4},exported_pod="{pod}"' for pod in ("a", "b", "notebook")]
 _RTX = 'deviceuuid="GPU-9ef1"'
 _RTX_HOST = f'deviceidx="0",devicetype="NVIDIA GeForce RTX 4090",{_RTX}'
+_RTX_NEW = f'device_index="0",device_type="NVIDIA-NVIDIA GeForce RTX 4090",device_{_RTX[6:]}'
 _A100 = 'modelName="NVIDIA A100 80GB PCIe",Hostname="dgx",namespace="ml"'
 _SLICES = [
     (f'gpu="0",UUID="GPU-0",GPU_I_PROFILE="{name}",GPU_I_ID="{i}",pod="{pod}",{_A100}', ran)
@@ -87,6 +88,37 @@ _SHARED = {
         (1, 0.66),
         # a takes 40/100 and bears 1/3: what it takes of the others' 1/3 is not idle there.
         {"a": 0.0, "b": 0.34 * 0.22 / 1.22, "notebook": 0.34 / 1.22},
+    ),
+    "containers of HAMi that take as much as each other": (
+        [("hami_host_gpu_utilization_ratio", _RTX_NEW, 99)]
+        + [
+            ("hami_container_device_utilization_ratio", f'pod="{pod}",device_{_RTX[6:]}', 33)
+            for pod in ("a", "b", "notebook")
+        ],
+        (1, 0.99),
+        {"a": 0.01 / 3, "b": 0.01 / 3, "notebook": 0.01 / 3},
+    ),
+    "containers of HAMi that say less than the device": (
+        [("HostCoreUtilization", _RTX_HOST, 99)]
+        + [
+            ("Device_utilization_desc_of_container", f'podname="{pod}",{_RTX}', 33)
+            for pod in ("a", "b")
+        ],
+        (1, 0.99),
+        {"a": 0.005, "b": 0.005},
+    ),
+    "containers that HAMi does not watch": (
+        [("HostCoreUtilization", _RTX_HOST, 40)]
+        + [
+            (name, f'podname="{pod}",{_RTX}', value)
+            for name, value in (
+                ("Device_utilization_desc_of_container", 0),
+                ("vGPU_device_memory_usage_in_bytes", 4e9),
+            )
+            for pod in ("a", "b")
+        ],
+        (1, 0.4),
+        {"a": 0.3, "b": 0.3},
     ),
     "a container of HAMi above 100 %": (
         [("HostCoreUtilization", _RTX_HOST, 99), ("HostGPUMemoryUsage", _RTX_HOST, 1.8e10)]
