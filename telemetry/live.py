@@ -22,7 +22,6 @@ from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import JobLabels
 from telemetry.stored_answers import RangeAnswer, StoredAnswers
 
-_POINTS, _END = b'"values":[[', b"]]"
 _PLAIN = bytes.maketrans(b'[]"', b"   ")
 _KEPT_AS = ("<i2", "<i4", "<f4", "<f8")  # the first that holds every value exactly
 
@@ -42,54 +41,45 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     Raises:
         AnswerError: it is cut off, partial, no matrix, or of other times than those asked for.
     """
-    head, points = _cut(body)
     try:
-        answer = msgspec.json.decode(head)
-        partial, result = bool(answer.get("isPartial")), answer["data"]["result"]
-        labels = tuple({str(k): str(v) for k, v in item["metric"].items()} for item in result)
-        if len(points) == len(labels) and all(item["values"] == [] for item in result):
-            pairs = [_pairs(item) for item in points]
-        else:  # as a proxy may write it
-            items = msgspec.json.decode(body)["data"]["result"]
-            pairs = [np.array(i["values"], dtype=np.float64).reshape(-1, 2) for i in items]
-        kind = answer["data"]["resultType"]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        answer = msgspec.json.decode(body, type=_Answer)
+        pairs = [_pairs(item.values) for item in answer.data.result]
+    except (ValueError, TypeError):
         raise AnswerError("the answer is cut off, or not a matrix of series") from None
-    if partial:
+    if answer.is_partial:
         raise AnswerError("the answer is partial: a part of its storage did not answer")
-    if kind != "matrix":
+    if answer.data.result_type != "matrix":
         raise AnswerError("the answer is not a matrix of series")
     runs, values = _runs(pairs, begin_s, step_s)
-    warnings = tuple(str(text)[:200] for text in answer.get("warnings") or ())
+    labels = tuple(item.metric for item in answer.data.result)
+    warnings = tuple(text[:200] for text in answer.warnings or ())
     return RangeAnswer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
 
 
-def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
-    """Return an answer without its points, and the points of each series.
+class _Series(msgspec.Struct):
+    """One series; its points as they are written."""
 
-    Within a text the quotes of `"values"` carry a backslash, so that it is never found there.
-    """
-    head: list[bytes] = []
-    points: list[bytes] = []
-    at = 0
-    while (start := body.find(_POINTS, at)) >= 0:
-        begin = start + len(_POINTS) - 1
-        end = body.find(_END, begin)
-        if end < 0:
-            break
-        head.append(body[at:begin])
-        points.append(body[begin:end])
-        at = end + 1
-    head.append(body[at:])
-    return b"".join(head), points
+    metric: dict[str, str]
+    values: msgspec.Raw
 
 
-def _pairs(points: bytes) -> NDArray[np.float64]:
-    """Return times and values: `[1700000000,"80"],[1700000060,"NaN"` without the last bracket."""
-    flat = b"[" + points.translate(_PLAIN) + b"]"
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str
+    result: list[_Series]
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    data: _Data
+    is_partial: bool = False
+    warnings: list[str] | None = None
+
+
+def _pairs(points: msgspec.Raw) -> NDArray[np.float64]:
+    """Return times and values: of `[[1700000000,"80"],[1700000060,"NaN"]]`."""
+    flat = b"[" + bytes(points).translate(_PLAIN) + b"]"
     try:
         pairs = np.array(msgspec.json.decode(flat), dtype=np.float64)
-    except (ValueError, TypeError):  # NaN and +Inf are not JSON
+    except ValueError:  # NaN and +Inf are not JSON
         pairs = np.array([float(cell) for cell in flat[1:-1].split(b",")])
     return pairs.reshape(-1, 2)
 

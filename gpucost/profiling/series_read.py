@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,10 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS
 from pricing.errors import InputError
 from telemetry.formats.stored_runs import HOST
-from telemetry.profiling.phases import (
-    HOST_LOAD,
-    LOADS,
-    MOST_POINTS,
-    TimeLine,
-    observed_steps,
-    time_line,
-)
+from telemetry.profiling.phases import HOST_LOAD, LOADS, MOST_POINTS, TimeLine, time_line
+from telemetry.readers.hints import Hints
+from telemetry.recording.observed import Observed
+from telemetry.source_file import TelemetryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,7 +95,7 @@ def _line(samples: Path, points: int) -> TimeLine | None:
         host = frame[["t_s", _HOST]].drop_duplicates("t_s").sort_values("t_s")
         host = host.rename(columns={_HOST: HOST_LOAD})
     steps = samples.with_name(f"{samples.name.removesuffix(SAMPLES)}{STEPS}")
-    return time_line(frame, host, observed_steps(_steps(steps)), points=points)
+    return time_line(frame, host, _steps(steps), points=points)
 
 
 def _frame(samples: Path) -> pd.DataFrame:
@@ -134,22 +129,16 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _steps(path: Path) -> list[dict[str, float]]:
-    """Return the lines of a steps file; none where it is not there.
+def _steps(path: Path) -> Observed:
+    """Return what a steps file tells; nothing where it is not there.
 
     Raises:
         InputError: a line cannot be read.
     """
-    if not path.is_file():
-        return []
-    steps = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            step = {str(k): float(v) for k, v in json.loads(line).items() if v is not None}
-            steps.append({**step, "t_s": step["t_s"]})
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise InputError(
-                f"{path}:{number}: not a step of `gpucost profile`; delete the file to draw the "
-                "series without its steps."
-            ) from error
-    return steps
+    if not path.is_file() or not path.stat().st_size:
+        return Observed()
+    recording = TelemetryFile(path=path, hints=Hints(format="gpucost-steps")).load()
+    if recording.rows_used < recording.rows_read:
+        why = "a line is not a step of `gpucost profile`; delete the file to draw without steps"
+        raise InputError(f"{path}: {why}.")
+    return recording.observed or Observed()

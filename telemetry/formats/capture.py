@@ -32,6 +32,7 @@ from telemetry.measure.capture_events import event_lines, event_of, named
 from telemetry.profiling.window import durations, statistics
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import json_of
 from telemetry.readers.series import SampledSeries, no_samples
 from telemetry.recording.events import together
 from telemetry.recording.observed import MachineIdentity, Observed
@@ -111,11 +112,7 @@ def _sorted_lines(data: bytes) -> _Lines:
         text = line.decode("utf-8", "replace").replace("\0", "").strip()
         if not text:
             continue
-        try:
-            item = json.loads(text)
-        except (ValueError, RecursionError):
-            lines.damaged += 1
-            continue
+        item = json_of(text)
         if isinstance(item, list):
             lines.damaged += not _keep_row(lines, item)
         elif isinstance(item, dict):

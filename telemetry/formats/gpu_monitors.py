@@ -227,7 +227,6 @@ _OF_PARTS = ("mem.used_gib", "fraction.memory")
 
 def _of_boards(builder: RecordingBuilder, rows: Sequence[DeviceRow], hints: Hints) -> Recording:
     """Return the readings of boards, and the memory of the partitions of each."""
-    builder.rows_read += len(rows)
     numbered = list(_numbered(rows))
     divided = {board.key for _, board, number in numbered if number}
     if divided:
@@ -236,7 +235,8 @@ def _of_boards(builder: RecordingBuilder, rows: Sequence[DeviceRow], hints: Hint
     devices: list[DeviceRow] = []
     for row, board, number in numbered:
         if not number:
-            cells = row.cells if row.key not in divided else _without(row.cells, names)
+            left_out = names if row.key in divided else ()
+            cells = {n: cell for n, cell in row.cells.items() if n not in left_out}
             devices.append(replace(row, cells=cells))
         if board.key in divided:
             cells = {name: row.cells[name] for name in names if name in row.cells}
@@ -258,10 +258,6 @@ def _numbered(rows: Iterable[DeviceRow]) -> Iterator[tuple[DeviceRow, DeviceRow,
         if board is None or not number:
             board, number = row, 0
         yield row, board, number
-
-
-def _without(cells: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    return {name: cell for name, cell in cells.items() if name not in names}
 
 
 _DEEPEST = 4

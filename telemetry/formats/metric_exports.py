@@ -183,23 +183,25 @@ def read_readings(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     lines = [line for line in builder.text.splitlines() if is_filled(line)]
     columns = reading_columns(lines[0]) if lines else None
-    if columns is None or len(lines) == 1:
+    if columns is None:
         raise builder.empty_error()
-    table = _table(lines)
-    builder.leave_out("row that is not complete", len(lines) - 1 - len(table))
+    names, table = _table(lines, builder)
+    table = table.set_axis([name.lower() for name in names], axis="columns")
+    table = table.loc[:, ~table.columns.duplicated()]
     table = table[table[columns[2]] != columns[2]]  # InfluxDB writes its header again
     members = _readings(table, columns, hints)
     return series.recording(builder, members, _with_columns(members, hints))
 
 
-def _table(lines: list[str]) -> pd.DataFrame:
-    """Return the whole rows below the first line, by its names in lower case."""
-    delimiter = delimiter_of(lines[0])
-    header, *rows = csv.reader(lines, delimiter=delimiter)
-    names = [cell.strip().lower() for cell in header]
-    complete = [row[: len(names)] for row in rows if len(row) >= len(names)]
-    table = pd.DataFrame(complete, columns=range(len(names)), dtype=object)
-    return pd.DataFrame({name: table[index].str.strip() for index, name in enumerate(names)})
+def _table(lines: list[str], builder: RecordingBuilder) -> tuple[list[str], pd.DataFrame]:
+    """Return the names in the first line, and the complete rows below it by their place."""
+    header, *rows = csv.reader(lines, delimiter=delimiter_of(lines[0]), skipinitialspace=True)
+    complete = [[cell.strip() for cell in row] for row in rows if len(row) == len(header)]
+    builder.leave_out("row that is not complete", len(rows) - len(complete))
+    if not complete:
+        raise builder.empty_error()
+    table = pd.DataFrame(complete, columns=range(len(header)), dtype=object)
+    return [cell.strip() for cell in header], table
 
 
 def _readings(
@@ -285,14 +287,8 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: it has no row, or no column is a GPU's reading.
     """
     lines = [line for line in builder.text.splitlines() if line.strip() and line[:4] != "sep="]
-    delimiter = delimiter_of(lines[0])
-    header, *rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    complete = [row for row in rows if len(row) == len(header)]
-    builder.leave_out("wrong number of fields", len(rows) - len(complete))
-    if not complete:
-        raise builder.empty_error()
-    table = pd.DataFrame(complete, columns=range(len(header)), dtype=object)
-    names = [cell.strip().lower() for cell in header]
+    header, table = _table(lines, builder)
+    names = [name.lower() for name in header]
     column = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)
     times = None if column is None else clock.parse(table[column], hints.zone)
     step_s = hints.interval_s or 1.0
@@ -303,9 +299,9 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
         if series_of_column is not None:
             name, labels = series_of_column
             if not name:
-                name = cell if cell.strip().lower() in mapped else _panel_of(builder.name)
-            cells = table[i].str.strip().str.rstrip(" %")  # other units are not what a name says
-            if delimiter == ";":
+                name = cell if names[i] in mapped else _panel_of(builder.name)
+            cells = table[i].str.rstrip(" %")  # other units are not what a name says
+            if delimiter_of(lines[0]) == ";":
                 cells = cells.str.replace(",", ".")
             readings = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
             order = np.argsort(t_s, kind="stable")

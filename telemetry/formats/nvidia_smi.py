@@ -353,13 +353,13 @@ def _sums(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[Device
     for cells in processes:
         ticks[cells.get("timestamp", ""), _device(cells)].append(cells)
     builder.notes.append("device memory of all processes listed, as the job's.")
-    for (time, device), members in ticks.items():
+    for (time, _), members in ticks.items():
         mib = [number_in(cells.get(_USED, "")) for cells in members]
         if None in mib:
             builder.dropped["process whose memory the driver does not tell"] += len(members)
             continue
         total = sum(value or 0.0 for value in mib)
-        yield _process_row(device, members[0], {_USED: repr(total)}, time or None, None)
+        yield _process_row(members[0], {_USED: repr(total)}, time or None, None)
 
 
 def _accounts(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[DeviceRow]:
@@ -376,15 +376,13 @@ def _accounts(processes: list[_Cells], builder: RecordingBuilder) -> Iterator[De
             continue
         job = f"pid {cells['pid']}"[:40] if several else None
         length_s = int(length_ms[0]) / 1000
-        row = _process_row(_device(cells), cells, cells, None, job)
+        row = _process_row(cells, cells, None, job)
         yield from row.at(length_s / 4, length_s * 3 / 4)
 
 
-def _process_row(
-    device: str, process: _Cells, cells: _Cells, time: str | None, job: str | None
-) -> DeviceRow:
+def _process_row(process: _Cells, cells: _Cells, time: str | None, job: str | None) -> DeviceRow:
     return DeviceRow(
-        device=device,
+        device=_device(process),
         cells=cells,
         uuid=process.get("gpu_uuid"),
         model=process.get("gpu_name"),

@@ -5,7 +5,7 @@ import json
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,10 +14,11 @@ from typing import Any
 import ijson
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pricing.errors import InputError
 from pricing.message import Message
+from telemetry.profiling.window import Covered
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
@@ -26,47 +27,6 @@ from telemetry.readers.series import no_samples
 from telemetry.readers.units import GIB
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line, rank_of
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """Intervals that do not overlap, ascending; times in one unit."""
-
-    begins: NDArray[np.float64]
-    ends: NDArray[np.float64]
-
-    @property
-    def total(self) -> float:
-        """The length of all of them."""
-        return float((self.ends - self.begins).sum())
-
-    def until(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return how much is covered before each time."""
-        at = np.asarray(times, dtype=float)
-        if not len(self.begins):
-            return np.zeros_like(at)
-        edges = np.column_stack((self.begins, self.ends)).ravel()
-        lengths = np.cumsum(self.ends - self.begins)
-        covered = np.column_stack((np.append(0.0, lengths[:-1]), lengths)).ravel()
-        return np.asarray(np.interp(at, edges, covered), dtype=float)
-
-    def within(self, begins: ArrayLike, ends: ArrayLike) -> NDArray[np.float64]:
-        """Return how much of each stretch is covered."""
-        return np.maximum(0.0, self.until(ends) - self.until(begins))
-
-
-def union(begins: Sequence[float], lengths: Sequence[float]) -> Covered:
-    """Return the union of intervals by begin and length, in any order."""
-    start = np.array(begins, dtype=float)
-    end = start + np.maximum(np.array(lengths, dtype=float), 0.0)
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order]) if len(order) else end
-    first = np.ones(len(start), dtype=bool)
-    first[1:] = start[1:] > end[:-1]
-    places = np.flatnonzero(first)
-    last = np.append(places[1:], len(start)) - 1 if len(places) else places
-    return Covered(start[places], end[last])
-
 
 PARTS = 100
 _MOST_S = 1e8  # three years: nobody profiles longer
@@ -86,7 +46,8 @@ class _Spans:
 
     def covered(self) -> Covered:
         """Return the union of all."""
-        return union(self.begins, self.lengths)
+        begins = np.array(self.begins, dtype=float)
+        return Covered(begins, begins + np.array(self.lengths, dtype=float).clip(0.0))
 
 
 @dataclass(slots=True)
@@ -368,8 +329,8 @@ def read_nsys(builder: RecordingBuilder, _: Hints) -> Recording:
     if not device_time.devices:
         raise builder.empty_error()
     busy = device_time.busy()
-    begin_s = min(float(covered.begins[0]) for covered in busy.values())
-    end_s = max(float(covered.ends[-1]) for covered in busy.values())
+    begin_s = min(float(covered.edges[0]) for covered in busy.values())
+    end_s = max(float(covered.edges[-1]) for covered in busy.values())
     builder.notes.append(
         "busy shares are from the first to the last work of a GPU; a profiler costs time itself."
     )

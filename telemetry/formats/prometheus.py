@@ -14,6 +14,7 @@ from pricing.listing import listed
 from pricing.message import Message
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import LABEL
+from telemetry.readers.devices import DEFAULT_INTERVAL_S
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, float_of, mapping_of
@@ -107,7 +108,6 @@ _PRINTED = re.compile(r"(?:(\S.*) => )?(\S+) @\[(\d{1,12})(?:\.(\d{1,3})\d*)?\]"
 _TYPE = re.compile(r"# TYPE (\S+) (\w+)")
 
 _KINDS = {"counter": True, "gauge": False}
-_DEFAULT_INTERVAL_S = 1.0
 _SHOWN_LINES = 20
 NO_VALUE = "line without a plain value"
 
@@ -132,7 +132,7 @@ def read_scrapes(builder: RecordingBuilder, hints: Hints) -> Recording:
         lines = listed([str(line) for line in scrapes.broken], _SHOWN_LINES)
         builder.notes.append(f"labels elided or broken, read by what is left: lines {lines}.")
     timed = scrapes.timed
-    step = hints.interval_s or _DEFAULT_INTERVAL_S
+    step = hints.interval_s or DEFAULT_INTERVAL_S
     series = [
         SampledSeries(
             name=name,

@@ -1,8 +1,8 @@
 """Reads samples and steps: those beside a profile, and the steps that a training log tells."""
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +15,16 @@ from telemetry.formats.stored_runs import HOST, OURS
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, mappings_in, number_of, whole_of
+from telemetry.readers.records import (
+    documents,
+    json_of,
+    mapping_of,
+    mappings_in,
+    number_of,
+    whole_of,
+)
 from telemetry.readers.series import no_samples
-from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
+from telemetry.recording.observed import PAUSES, STEP_COLUMNS, Observed, Pause, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 # `3`, `3/1g.10gb`; with the number of its machine, where a run has several: `1/3`, `1/3/1g.10gb`.
@@ -117,24 +124,33 @@ def read_steps(builder: RecordingBuilder, _: Hints) -> Recording:
         InputError: no step is in it.
     """
     lines = [line for line in builder.text.splitlines() if line.strip()]
-    rows = [row for line in lines if (row := _row(line)) is not None]
+    rows = [row for line in lines if (row := step_row(line)) is not None]
     builder.rows_read += len(rows)
     builder.leave_out("no step", len(lines) - len(rows))
     if not rows:
         raise builder.empty_error()
-    rows.sort(key=lambda row: row["t_s"])
-    # The first row carries start-up, so its lengths do not count.
-    return builder.recording(no_samples(), (), observed=_observed(rows, rows[1:]))
+    return builder.recording(no_samples(), (), observed=observed_steps(rows))
 
 
-def _row(line: str) -> dict[str, float] | None:
+def observed_steps(rows: Sequence[Mapping[str, float]]) -> Observed:
+    """Return what rows of a steps file tell; the lengths of the first, of start-up, do not count.
+
+    What a row's steps spent on an evaluation lies before them, on a checkpoint at their begin.
+    """
+    ordered = sorted(rows, key=lambda row: row["t_s"])
+    pauses = []
+    for row in ordered:
+        begin_s = row["t_s"] - row.get("step_s", 0.0)
+        for kind in PAUSES:
+            length_s = row.get(f"{kind}_s", 0.0)
+            start_s = begin_s - length_s if kind == "evaluation" else begin_s
+            pauses += [Pause(kind=kind, start_s=start_s, length_s=length_s)] if length_s > 0 else []
+    return replace(_observed(ordered, ordered[1:]), pauses=tuple(pauses))
+
+
+def step_row(line: str) -> dict[str, float] | None:
     """Return the sums over a row's steps; None where that cannot be read."""
-    try:
-        item = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(item, dict):
-        return None
+    item = mapping_of(json_of(line))
     numbers = {name: number_of(item.get(name)) for name in STEP_COLUMNS}
     row = {name: n for name, n in numbers.items() if n is not None and abs(n) < _MOST}
     if "t_s" not in row:
@@ -145,7 +161,9 @@ def _row(line: str) -> dict[str, float] | None:
     return {name: v if name in _AS_IT_IS else v * n for name, v in row.items()}
 
 
-def _observed(rows: list[dict[str, float]], timed: list[dict[str, float]]) -> Observed:
+def _observed(
+    rows: Sequence[Mapping[str, float]], timed: Sequence[Mapping[str, float]]
+) -> Observed:
     """Return the steps, and the lengths of those whose length counts."""
     frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
     return Observed(

@@ -314,8 +314,9 @@ def read_benchmark(builder: RecordingBuilder, _: Hints) -> Recording:
         runs = [run for item in guide if (run := _guidellm_run(item)) is not None]
         if len(runs) > 1:
             builder.notes.append(f"{len(runs)} loads are in it; the last one is read.")
-        return builder.recording(series.no_samples(), (), served=tuple(runs[-1:]), absolute=False)
-    run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
+        run = runs[-1] if runs else None
+    else:
+        run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
     if run is None:
         raise builder.empty_error()
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
@@ -347,8 +348,8 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
     if rate is not None and answer is not None:
         tokens = rate * answer  # of requests that ended; the figure a second is of the whole run
     load = " ".join(str(value) for value in strategy.values()) or "not told"
-    return Served(
-        kind=JobKind.INFERENCE_ONLINE,
+    return replace(
+        _run(length),
         serving=Serving(
             model=model if isinstance(model, str) else None,
             prompt_tokens_per_s=None if None in (rate, prompt) else (rate or 0.0) * (prompt or 0.0),
@@ -361,9 +362,6 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
         latency_ms=latency("request_latency", _MS_A_S),
         unit="request" if tokens is None else "token",
         done=round(length * done, _DIGITS) if length and done is not None else None,
-        length_s=length,
-        interval_s=length or None,
-        points=1,
         notes=(_LOAD.format(load=load),),
     )
 
@@ -388,8 +386,8 @@ def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
     prompt, config = mean.get("input_sequence_length"), figures.get("input_config", {})
     models = mapping_of(config.get("endpoint")).get("model_names", config.get("model"))
     model = models[0] if isinstance(models, list) and models else models
-    run = Served(
-        kind=JobKind.INFERENCE_ONLINE,
+    run = replace(
+        _run(),
         serving=Serving(
             model=model if isinstance(model, str) else None,
             prompt_tokens_per_s=prompt * answered if prompt and answered else None,
@@ -399,7 +397,6 @@ def read_genai_perf(builder: RecordingBuilder, _: Hints) -> Recording:
         ),
         requests_per_s=answered,
         latency_ms=latency("request_latency"),
-        points=1,
         notes=(_LOAD.format(load="see its command"),),
     )
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
@@ -432,9 +429,8 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
     load = f"{rate} requests a second" if rate not in (None, "inf") else "all requests at once"
     load += "" if at_a_time is None else f", at most {at_a_time:g} at a time"
     failed = _figure(result, "failed")
-    return Served(
-        framework=_framework(result),
-        kind=JobKind.INFERENCE_ONLINE,
+    return replace(
+        _run(length, result),
         serving=Serving(
             model=model if isinstance(model, str) and model else None,
             prompt_tokens_per_s=_rate(_figure(result, "total_input_tokens"), length),
@@ -452,9 +448,6 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
         or _measured(_e2e_ms(result)),
         unit="request" if generated is None else "token",
         done=answered if generated is None else generated,
-        length_s=length,
-        interval_s=length,
-        points=1,
         notes=(_LOAD.format(load=load),),
     )
 
@@ -463,14 +456,11 @@ def _throughput_run(result: Mapping[str, object]) -> Served | None:
     length, tokens = _figure(result, "elapsed_time"), _figure(result, "total_num_tokens")
     if length is None or tokens is None or length <= 0:
         return None
-    return Served(
-        framework=_framework(result),
+    return replace(
+        _run(length, result),
         kind=JobKind.INFERENCE_OFFLINE,
         requests_per_s=_rate(_figure(result, "num_requests"), length),
         done=tokens,
-        length_s=length,
-        interval_s=length,
-        points=1,
         notes=("tokens are those of prompts and answers together.",),
     )
 
@@ -479,21 +469,25 @@ def _latency_run(result: Mapping[str, object]) -> Served | None:
     latencies = _numbers(result.get("latencies"))
     if not latencies or _figure(result, "avg_latency") is None:
         return None
-    return Served(
-        framework=_framework(result),
-        kind=JobKind.INFERENCE_ONLINE,
+    return replace(
+        _run(sum(latencies), result),
         latency_ms=_measured(latencies),
         unit="request",
-        length_s=sum(latencies),
-        interval_s=sum(latencies),
-        points=1,
         notes=("latency is of a whole batch, one batch at a time (`vllm bench latency`).",),
     )
 
 
-def _framework(result: Mapping[str, object]) -> str:
-    server = f"{result.get('backend') or ''} {result.get('endpoint_type') or ''}"
-    return next((name for name in ("sglang", "tgi", "lmdeploy") if name in server), "vllm")
+def _run(length_s: float = 0.0, result: Mapping[str, object] | None = None) -> Served:
+    """Return what is known of a run of so many seconds whose figures come once."""
+    server = "" if result is None else f"{result.get('backend')} {result.get('endpoint_type')}"
+    named = next((name for name in ("sglang", "tgi", "lmdeploy") if name in server), "vllm")
+    return Served(
+        framework=None if result is None else named,
+        kind=JobKind.INFERENCE_ONLINE,
+        length_s=length_s,
+        interval_s=length_s or None,
+        points=1,
+    )
 
 
 def _latency_of(

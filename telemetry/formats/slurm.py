@@ -13,7 +13,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from pricing.message import Message, join
 from telemetry.profiling.machines import MACHINE
 from telemetry.readers import clock
 from telemetry.readers.column_names import cells_of
+from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import (
@@ -36,7 +37,7 @@ from telemetry.readers.records import (
     slurm_length_s,
 )
 from telemetry.readers.units import GIB
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels, Recording
+from telemetry.recording.recording import JobLabels, Recording
 
 _Row = Mapping[str, str]
 
@@ -54,7 +55,8 @@ _EARLY: Mapping[str, str | None] = {
     "FAILED": "failed",
     **dict.fromkeys(("TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "CANCELLED")),
 }
-_PERCENT = 0.01
+# Jobstats' names of its figures by GPU; what Slurm counts is brought under them.
+_BUSY, _USED_BYTES, _TOTAL_BYTES = "gpu_utilization", "gpu_used_memory", "gpu_total_memory"
 _UTILIZATION, _MEMORY = "gres/gpuutil", "gres/gpumem"
 
 
@@ -115,29 +117,27 @@ def _recording(
         InputError: no job held a GPU and was watched.
     """
     builder.rows_read += len(rows)
-    samples: list[dict[str, object]] = []
-    gpus: list[GpuIdentity] = []
+    rows_of_gpus: list[DeviceRow] = []
     labels: dict[str, JobLabels] = {}
     unwatched: list[_Job] = []
     jobs = _jobs(rows, builder, hints)
     for number, job in enumerate(jobs):
-        readings, devices = _readings(job, number, builder)
-        samples += readings
-        gpus += devices
+        readings = _readings(job, number, builder)
+        rows_of_gpus += readings
         unwatched += [] if readings else [job]
         labels[job.name] = job.labels
     if states := _early_ends(jobs):
         builder.notes.append(Message("read.early-ends", states=states))
     builder.notes[:] = dict.fromkeys(builder.notes)
-    if not samples:
+    if not rows_of_gpus:
         reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
         why = Message(
             "read.slurm-nothing", file=builder.name, reasons=reasons or Message("read.no-jobs")
         )
         raise _refused(why, *_unwatched_hours(unwatched, jobs))
     builder.notes += _unwatched_hours(unwatched, jobs)
-    return builder.recording(
-        pd.DataFrame(samples), tuple(gpus), labels=labels, local_time=local_time
+    return device_recording(
+        builder, rows_of_gpus, hints, counted=True, labels=labels, local_time=local_time
     )
 
 
@@ -223,36 +223,32 @@ def _job(
     )
 
 
-def _readings(
-    job: _Job, number: int, builder: RecordingBuilder
-) -> tuple[list[dict[str, object]], list[GpuIdentity]]:
-    if job.jobstats is not None and job.jobstats.gpus:
+def _readings(job: _Job, number: int, builder: RecordingBuilder) -> list[DeviceRow]:
+    stored = job.jobstats
+    if stored is not None and stored.gpus:
         builder.notes.append(Message("read.jobstats-means"))
-        samples = _samples(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
-        return samples, [gpu for gpu, _, _ in job.jobstats.gpus]
+        return _halves(stored.gpus, job.start_s, stored.length_s, job.name)
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
-        return [], []
+        return []
     builder.notes.append(Message("read.slurm-sums"))
-    devices = [
-        GpuIdentity(key=f"{job.name} {number} {index}", index=index, model=job.model, host=job.host)
-        for index in range(job.gpus)
-    ]
-    share = np.nan if busy is None else min(1.0, busy / job.gpus)
-    used = np.nan if used_gib is None else used_gib / job.gpus
-    gpus = [(device, share, used) for device in devices]
-    return _samples(gpus, job.start_s, job.length_s, job.name), devices
+    cells = {} if busy is None else {_BUSY: repr(min(100.0, busy / job.gpus))}
+    if used_gib is not None:
+        cells[_USED_BYTES] = repr(used_gib * GIB / job.gpus)
+    gpu = DeviceRow(cells=cells, model=job.model, host=job.host)
+    gpus = [replace(gpu, device=f"{job.name} {number} {i}", index=i) for i in range(job.gpus)]
+    return _halves(gpus, job.start_s, job.length_s, job.name)
 
 
 def _usage_of_steps(job: _Job) -> tuple[float | None, float | None]:
-    """Return what the job's steps used, shares and GiB over all GPUs; None where not collected."""
+    """Return what the job's steps used, % and GiB over all GPUs; None where not collected."""
     usages = [_usage(row) for row in job.steps]
     busy = max((usage[_UTILIZATION] for usage in usages if _UTILIZATION in usage), default=0.0)
     memory = max((usage[_MEMORY] for usage in usages if _MEMORY in usage), default=0.0)
     if busy <= 0 and memory <= 0:
         return None, None
-    return busy * _PERCENT, memory if memory > 0 else None
+    return busy, memory if memory > 0 else None
 
 
 def _usage(row: _Row) -> dict[str, float]:
@@ -338,17 +334,14 @@ _PACKED = re.compile(r"JS1:([A-Za-z0-9+/=]+)")
 _MOST_BYTES = 16 << 20
 
 
-_Used = tuple[GpuIdentity, float, float]  # share of time busy, GiB used
-
-
 class _Jobstats(NamedTuple):
-    """What is stored of one job: seconds that it ran; its GPUs, share of time busy and GiB used."""
+    """What is stored of one job: seconds that it ran, and its GPUs."""
 
     length_s: float
-    gpus: list[_Used]
+    gpus: list[DeviceRow]
 
 
-def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
+def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
     """Return the recording of one job of Jobstats: `JS1:` and base64 of gzipped JSON, or the JSON.
 
     `Short` and `None` in place of the data say that nothing was stored.
@@ -359,10 +352,8 @@ def read_jobstats(builder: RecordingBuilder, _: Hints) -> Recording:
     job = _decoded(builder.text)
     if job is None or not job.gpus:
         raise builder.empty_error()
-    builder.rows_read = len(job.gpus)
     builder.notes.append(Message("read.jobstats-means"))
-    samples = pd.DataFrame(_samples(job.gpus, 0.0, job.length_s)).drop(columns=JOB)
-    return builder.recording(samples, tuple(gpu for gpu, _, _ in job.gpus), absolute=False)
+    return device_recording(builder, _halves(job.gpus, 0.0, job.length_s), hints, absolute=False)
 
 
 def _decoded(text: str) -> _Jobstats | None:
@@ -380,36 +371,24 @@ def _decoded(text: str) -> _Jobstats | None:
     return _Jobstats(length, list(gpus))
 
 
-def _samples(
-    gpus: Sequence[_Used], start_s: float, length_s: float, name: str | None = None
-) -> list[dict[str, object]]:
-    """Return samples that stand for the whole of a job: one at its start, one half way."""
-    return [
-        {TIME: t_s, GPU: gpu.key, JOB: name, "util.kernel_time": busy, "mem.used_gib": used_gib}
-        for gpu, busy, used_gib in gpus
-        for t_s in (start_s, start_s + length_s / 2)
-    ]
+def _halves(
+    gpus: Sequence[DeviceRow], start_s: float, length_s: float, job: str | None = None
+) -> list[DeviceRow]:
+    """Return rows that stand for the whole of a job: one at its start, one half way."""
+    named = (replace(gpu, job=job) for gpu in gpus)
+    return [row for gpu in named for row in gpu.at(start_s, start_s + length_s / 2)]
 
 
-def _gpus(host: str, node: object) -> Iterator[tuple[GpuIdentity, float, float]]:
-    figures = mapping_of(node)
-    busy = _by_index(figures.get("gpu_utilization"), _PERCENT)
-    used = _by_index(figures.get("gpu_used_memory"), 1 / GIB)
-    total = _by_index(figures.get("gpu_total_memory"), 1 / GIB)
-    for index in sorted(busy.keys() | used.keys()):
-        gpu = GpuIdentity(
-            key=f"{host} index {index}", index=index, memory_gib=total.get(index), host=host
-        )
-        yield gpu, busy.get(index, np.nan), used.get(index, np.nan)
-
-
-def _by_index(values: object, scale: float) -> Mapping[int, float]:
-    numbers = {str(index): number_of(value) for index, value in mapping_of(values).items()}
-    return {
-        int(index): value * scale
-        for index, value in numbers.items()
-        if index.isdecimal() and value is not None
-    }
+def _gpus(host: str, node: object) -> Iterator[DeviceRow]:
+    cells = defaultdict[int, dict[str, str]](dict)
+    for name in (_BUSY, _USED_BYTES, _TOTAL_BYTES):
+        for index, value in mapping_of(mapping_of(node).get(name)).items():
+            figure = number_of(value)
+            if str(index).isdecimal() and figure is not None:
+                cells[int(index)][name] = repr(figure)
+    for number, of_gpu in sorted(cells.items()):
+        if of_gpu.keys() != {_TOTAL_BYTES}:
+            yield DeviceRow(cells=of_gpu, index=number, host=host)
 
 
 def _unpacked(text: str) -> bytes:

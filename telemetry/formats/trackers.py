@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import numpy as np
-import pandas as pd
 
 from pricing.errors import InputError
 from pricing.message import Message
@@ -23,19 +22,13 @@ from telemetry.readers.records import (
     protobuf_parts,
 )
 from telemetry.readers.series import Points, SampledSeries
-from telemetry.readers.units import SCALES
-from telemetry.recording.recording import TIME, Recording
+from telemetry.recording.recording import Recording
 
 _Points = dict[str, list[tuple[float, float]]]
 
 _MS_A_S = 1000.0
 
-_MLFLOW_GPU = re.compile(r"system/(?:([\w.-]+)/)?gpu_(\d+)_(\w+)")
-_HOST = {
-    "cpu_utilization_percentage": ("cpu_util", 0.01),
-    "system_memory_usage_megabytes": ("ram_used_gib", SCALES["MB", "GiB"]),
-}
-_MLFLOW_HOST = re.compile(rf"system/(?:[\w.-]+/)?({'|'.join(_HOST)})")
+_MLFLOW = re.compile(r"system/(?:([\w.-]+)/)?(?:gpu_(\d+)_)?(\w+)")
 
 
 def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -52,19 +45,22 @@ def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
         listed = answer.get("metrics")
         for item in listed if isinstance(listed, list) else []:
             _take_point(mapping_of(item), ("key", "timestamp", "value"), points, builder)
-    gpus = {key: match for key in sorted(points) if (match := _MLFLOW_GPU.fullmatch(key))}
-    if not gpus:
+    read = Points()
+    for key, rows in points.items():
+        if (named := _MLFLOW.fullmatch(key)) is None:
+            continue
+        host, index, name = named.groups()
+        name = f"system/gpu_N_{name}" if index else f"system/{name}"
+        labels = {**({"gpu": index} if index else {}), **({"host": host} if host else {})}
+        for point in rows if index or name in metrics() else []:
+            read.add(name, labels, point)
+    members = read.series()
+    if all(member.index is None for member in members):
         raise InputError(Message("read.mlflow", file=builder.name, names=_shown(points)))
     builder.notes.append(
         "MLflow logs every GPU of the machine, also those that the run does not use."
     )
-    gpu_points = Points()
-    for key, gpu in gpus.items():
-        labels = {"gpu": gpu[2], **({"host": gpu[1]} if gpu[1] else {})}
-        for point in points[key]:
-            gpu_points.add(f"system/gpu_N_{gpu[3]}", labels, point)
-    host = _mlflow_host(points)
-    return series.recording(builder, gpu_points.series(), hints, host=host)
+    return series.recording(builder, members, hints)
 
 
 def _take_point(
@@ -84,19 +80,6 @@ def _take_point(
 
 def _shown(points: Iterable[str]) -> str:
     return ", ".join(sorted(points)[:5]) or "none"
-
-
-def _mlflow_host(points: _Points) -> pd.DataFrame | None:
-    columns = {}
-    for key, rows in points.items():
-        match = _MLFLOW_HOST.fullmatch(key)
-        if match is not None:
-            name, scale = _HOST[match[1]]
-            times, values = np.array(sorted(rows), dtype=float).T
-            columns[name] = pd.Series(values * scale, index=times).groupby(level=0).last()
-    if not columns:
-        return None
-    return pd.DataFrame(columns).rename_axis(TIME).reset_index()
 
 
 _COMET_GPU = re.compile(r"(?:.*[/.])?sys\.gpu\.(\d{1,4})\.([\w.]+)")

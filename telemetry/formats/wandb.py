@@ -104,24 +104,20 @@ def _gpus(
         if match[1]:
             owned.add(index)  # the same device values, there only where the run uses the device
         builder.column(key, holds.target, holds.scale, wide[key])
-        before = columns[index].get(holds.target)
         scaled = wide[key] * holds.scale
-        columns[index][holds.target] = (
-            scaled if before is None else np.where(np.isfinite(before), before, scaled)
-        )
+        before = columns[index].get(holds.target, scaled)
+        columns[index][holds.target] = np.where(np.isfinite(before), before, scaled)
     if owned and owned < set(columns):
         unused = ", ".join(str(i) for i in sorted(set(columns) - owned))
         builder.notes.append(f"left out, as the machine's and not the run's: GPU {unused}.")
         columns = defaultdict(dict, {i: columns[i] for i in sorted(owned)})
     frames = [
-        pd.DataFrame({TIME: t_s, GPU: f"index {i}", **columns[i]}).dropna(
-            subset=list(columns[i]), how="all"
-        )
-        for i in sorted(columns)
+        pd.DataFrame({TIME: t_s, GPU: f"index {i}", **own}).dropna(subset=list(own), how="all")
+        for i, own in sorted(columns.items())
     ]
     gpus = tuple(
-        GpuIdentity(key=f"index {i}", index=i, memory_gib=_total_gib(columns[i]))
-        for i in sorted(columns)
+        GpuIdentity(key=f"index {i}", index=i, memory_gib=_total_gib(own))
+        for i, own in sorted(columns.items())
     )
     if not frames:
         return no_samples(), gpus

@@ -17,7 +17,7 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.lake.place import SlotColumn, TableColumns, TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
-from telemetry.profiling.window import ActiveWindow, statistics
+from telemetry.profiling.window import ActiveWindow, Span, statistics, window_over
 from telemetry.readers.column_names import meaning, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import real_uuid
@@ -168,7 +168,6 @@ def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[in
 
 
 _ENERGY, _POWER = "energy.total_j", "power.board_w"
-_LEAST_SHARE = 0.05
 _EPOCHS = ((6e17, 1e-9), (6e14, 1e-6), (6e11, 1e-3))
 _ABSOLUTE_S = 6e8
 
@@ -222,9 +221,9 @@ def profiles_of_table(
     windows = {str(job): _window(own, interval_s) for job, own in devices.groupby("job", sort=True)}
     if hints.name is not None and len(windows) > 1:
         raise InputError(f"--name {hints.name}: {len(windows)} jobs cannot share a name.")
-    unbounded = [job for job, window in windows.items() if window.note and "nothing" in window.note]
+    uncut = [job for job, w in windows.items() if w.note and w.duration_s == w.whole_s]
     lacking = {i for i in range(len(columns.slots)) if devices[f"n{i}"].sum() < devices["n"].sum()}
-    value_counts = histogram.values(rows, columns, interval_s or 1.0, (unbounded, lacking))
+    value_counts = histogram.values(rows, columns, interval_s or 1.0, (uncut, lacking))
     counted = counted_by_device(in_batches(value_counts))
     return tuple(
         _profile((name, job), (own, counted), windows[str(job)], columns, hints)
@@ -241,27 +240,12 @@ def _usual(steps: pd.DataFrame) -> float | None:
 
 
 def _window(devices: pd.DataFrame, interval_s: float | None) -> ActiveWindow:
-    first, last = float(devices["first"].min()), float(devices["last"].max())
-    length = interval_s or 0.0
-    begin, until = devices["busy_from"].min(), devices["busy_to"].max()
-    start, newest, note = first, last, None
-    if pd.notna(begin) and interval_s is not None:
-        busy_s, whole_s = float(until) + length - float(begin), last + length - first
-        if busy_s < _LEAST_SHARE * whole_s:
-            note = Message("read.short-burst", busy=busy_s, whole=whole_s)
-        elif max(float(begin) - first, last - float(until)) > length / 2:
-            start, newest = float(begin), float(until)
-            lead, tail = start - first, last - newest
-            note = Message("read.idle-ends", lead=lead, tail=tail)
-    return ActiveWindow(
-        start_s=start,
-        end_s=newest + length,
-        last_s=newest,
-        begin_s=first,
-        whole_s=last + length - first,
-        interval_s=interval_s,
-        note=note,
-    )
+    spans = []
+    for read in devices[["first", "last", "busy_from", "busy_to"]].to_numpy(dtype=float).tolist():
+        stood_s = interval_s or 0.0
+        busy = None if np.isnan(read[2]) else ((read[2], stood_s, 0.0), (read[3], stood_s, 0.0))
+        spans.append(Span(read[0], read[1], interval_s, busy))
+    return window_over(spans)
 
 
 def _profile(

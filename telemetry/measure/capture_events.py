@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from telemetry.readers.records import json_of
 from telemetry.recording.observed import SUMMED, add_up, of_line
 from telemetry.recording.places import most_frequent
 
@@ -244,10 +245,7 @@ def event_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:
 
 def event_of(line: bytes) -> dict[str, Any] | None:
     """Return the event of a line; None for one that is not an event."""
-    try:
-        event = json.loads(line.decode("utf-8", errors="replace"))
-    except (ValueError, RecursionError):
-        return None
+    event = json_of(line.decode("utf-8", errors="replace"))
     return event if isinstance(event, dict) and "event" in event else None
 
 

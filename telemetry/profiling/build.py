@@ -284,17 +284,14 @@ def _without_impossible(merged: Recording, hints: Hints) -> Recording:
         for gpu in merged.gpus
         if gpu.partition is None
     }
-    samples, notes = merged.samples, list(merged.notes)
-    least_gib = _MEMORY_OVER_TOTAL * min(filter(None, room_gib.values()), default=np.inf)
-    for slot in ("mem.used_gib", "mem.process_gib"):
-        if slot not in samples or not (samples[slot].astype(float) > least_gib).any():
-            continue
-        most_gib = _MEMORY_OVER_TOTAL * samples[_GPU].map(room_gib).astype(float)
+    samples, notes = merged.samples, merged.notes
+    for slot in sorted({"mem.used_gib", "mem.process_gib"} & {*samples}):
         read = samples[slot].astype(float)
-        if count := int((read > most_gib).sum()):
-            notes.append(f"{slot}: {count} values left out: above the device's memory.")
-            samples = samples.assign(**{slot: read.mask(read > most_gib)})
-    return replace(merged, samples=samples, notes=tuple(notes))
+        over = read > _MEMORY_OVER_TOTAL * samples[_GPU].map(room_gib).astype(float)
+        if over.any():
+            note = f"{slot}: {int(over.sum())} values left out: above the device's memory."
+            samples, notes = samples.assign(**{slot: read.mask(over)}), (*notes, note)
+    return replace(merged, samples=samples, notes=notes)
 
 
 def _host_clock(merged: Recording) -> pd.DataFrame:

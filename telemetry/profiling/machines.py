@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.join import Groups
+from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -150,6 +151,12 @@ def host_name(gpu: GpuIdentity) -> str | None:
     """
     name = (gpu.host or "").rpartition(":")[0] or gpu.host
     return None if name is None or name in _NO_NAME or name.startswith(MACHINE) else name
+
+
+def model_name(model: str, memory_gib: float | None = None) -> str:
+    """Return the table's name of a model; without one, its own in lower case."""
+    gpu = hardware.find(model, memory_gib=memory_gib)
+    return gpu.name if gpu is not None else model.strip().lower()
 
 
 def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:

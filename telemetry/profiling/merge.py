@@ -21,6 +21,7 @@ from telemetry.profiling.machines import (
     host_name,
     identities,
     machines_of,
+    model_name,
     placed,
 )
 from telemetry.readers.hints import Hints
@@ -207,11 +208,11 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
     """
     models = sorted({gpu.model for gpu in merged.gpus if gpu.model})
     memories = [gpu.memory_gib for gpu in merged.gpus if gpu.memory_gib and gpu.partition is None]
-    distinct = {_canonical(model, None) for model in models}
+    distinct = {model_name(model, None) for model in models}
     model, notes = hints.gpu, list[str]()
     if len(distinct) == 1 and (hints.gpu is None or hardware.find(models[0]) is not None):
         model, smallest = models[0], min(memories, default=None)
-        if hints.gpu and _canonical(hints.gpu, smallest) != _canonical(model, smallest):
+        if hints.gpu and model_name(hints.gpu, smallest) != model_name(model, smallest):
             notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
         cause = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
@@ -278,9 +279,3 @@ def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
     names = {host_name(gpu) for gpu in gpus if gpu.host}
     name = names.pop() if len(names) == 1 else None
     return name and f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
-
-
-def _canonical(model: str, memory_gib: float | None) -> str:
-    """Return the table's name of a model; without one, its own in lower case."""
-    gpu = hardware.find(model, memory_gib=memory_gib)
-    return gpu.name if gpu is not None else model.strip().lower()

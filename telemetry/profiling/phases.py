@@ -9,7 +9,6 @@ last step is teardown. A hang is the end of a recording in which the kernels of 
 spin.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -18,8 +17,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.model import Phase
-from telemetry.profiling.window import Columns, by_gpu, columns_of, durations, load_of, main_times
-from telemetry.recording.observed import STEP_COLUMNS, SUMMED, Observed, Pause
+from telemetry.profiling.window import (
+    Columns,
+    Covered,
+    by_gpu,
+    columns_of,
+    durations,
+    load_of,
+    main_times,
+)
+from telemetry.recording.observed import PAUSES, Observed, Pause
 from telemetry.recording.recording import GPU, TIME, Recording
 
 _BUSY_FRACTION = 0.05
@@ -201,28 +208,20 @@ def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pa
 
 
 def _overlap(ticks: _Ticks, pauses: list[Pause]) -> NDArray[np.float64]:
-    """Return how much of each tick lies in pauses, seconds.
+    """Return how much of each tick lies in pauses, seconds."""
+    return _paused(pauses).within(ticks.t_s, ticks.t_s + ticks.stood_s)
 
-    A pause that stands for several is spread evenly over the time that they took in all.
-    """
-    if not pauses:
-        return np.zeros(len(ticks.t_s))
-    edges = np.array(sorted({edge for p in pauses for edge in (p.start_s, p.end_s)}))
-    density = np.zeros(len(edges))
-    for pause in pauses:
-        length_s = pause.end_s - pause.start_s
-        if length_s > 0:
-            first, last = np.searchsorted(edges, (pause.start_s, pause.end_s))
-            density[first:last] += pause.length_s / length_s
-    passed = np.concatenate(([0.0], np.cumsum(np.diff(edges) * density[:-1].clip(max=1.0))))
-    until = np.interp(ticks.t_s + ticks.stood_s, edges, passed)
-    return np.asarray(until - np.interp(ticks.t_s, edges, passed))
+
+def _paused(pauses: list[Pause]) -> Covered:
+    """Return the time in pauses; what stands for several is spread over the time of them all."""
+    long = [pause for pause in pauses if pause.end_s > pause.start_s]
+    begins, ends = [pause.start_s for pause in long], [pause.end_s for pause in long]
+    return Covered(begins, ends, [p.length_s / (p.end_s - p.start_s) for p in long])
 
 
 MOST_POINTS = 400
 HOST_LOAD = "cpu_util"
 
-_PAUSES = ("evaluation", "checkpoint")
 _POINT_DIGITS = 3
 _MOST_OF = 0.5  # of what was read in a point
 
@@ -292,31 +291,6 @@ def time_line(
     )
 
 
-def observed_steps(lines: Iterable[Mapping[str, float]]) -> Observed:
-    """Return steps and pauses as far as the lines of a steps file tell them.
-
-    A line stands for `n` steps and holds means over them. What it spent on an evaluation lies
-    before its steps, what it spent on a checkpoint at their begin.
-    """
-    rows, pauses = [], []
-    for line in lines:
-        n = line.get("n", 1)
-        row = {name: line[name] * n for name in SUMMED if name in line}
-        rows.append({"t_s": line["t_s"], "step": line.get("step", 0), "n": n, **row})
-        begun = line["t_s"] - row.get("step_s", 0.0)
-        length = {kind: row.get(f"{kind}_s", 0.0) for kind in _PAUSES}
-        starts = {"evaluation": begun - length["evaluation"], "checkpoint": begun}
-        pauses += [
-            Pause(kind=kind, start_s=starts[kind], length_s=length[kind])
-            for kind in _PAUSES
-            if length[kind] > 0
-        ]
-    if not rows:
-        return Observed()
-    steps = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).sort_values("t_s", kind="stable")
-    return Observed(steps=steps.reset_index(drop=True), pauses=tuple(pauses))
-
-
 def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
     """Return what was read of one device, by instant."""
     rows_read = rows[rows[slot].notna()]
@@ -326,23 +300,10 @@ def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
 def _means(read: pd.Series, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the time-weighted mean between neighbouring edges; NaN where nothing stood."""
     t_s = read.index.to_numpy(dtype=float)
-    stood = durations(t_s)
-    total = _within(t_s, stood, np.ones(len(t_s)), edges)
-    part = _within(t_s, stood, read.to_numpy(dtype=float), edges)
+    until, spans = t_s + durations(t_s), (edges[:-1], edges[1:])
+    total = Covered(t_s, until).within(*spans)
+    part = Covered(t_s, until, read.to_numpy(dtype=float)).within(*spans)
     return np.where(total > 0, part / np.where(total > 0, total, 1.0), np.nan)
-
-
-def _within(
-    t_s: NDArray[np.float64],
-    stood_s: NDArray[np.float64],
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the integral between neighbouring edges of values that stood for a while."""
-    knots = np.column_stack([t_s, t_s + stood_s]).ravel()
-    sums = np.cumsum(values * stood_s)
-    heights = np.column_stack([np.append(0.0, sums[:-1]), sums]).ravel()
-    return np.diff(np.interp(edges, knots, heights))
 
 
 def _host_busy(host: pd.DataFrame | None, edges: NDArray[np.float64]) -> tuple[float | None, ...]:
@@ -363,9 +324,11 @@ def _phases(
         return ()
     names = np.array(_labels(ticks, observed), dtype=object)
     kinds = sorted(set(names))
-    own = ((names == kind) * 1.0 for kind in kinds)
-    spent = np.array([_within(ticks.t_s, ticks.stood_s, weights, edges) for weights in own])
-    paused = np.array([_paused(observed, kind, edges) for kind in _PAUSES])
+    spans, until = (edges[:-1], edges[1:]), ticks.t_s + ticks.stood_s
+    spent = np.array([Covered(ticks.t_s, until, names == k).within(*spans) for k in kinds])
+    pauses = observed.pauses if observed is not None else ()
+    by_kind = ([pause for pause in pauses if pause.kind == kind] for kind in PAUSES)
+    paused = np.array([_paused(own).within(*spans) for own in by_kind])
     at_work = spent.sum(axis=0)
     phases: list[str | None] = [
         kinds[at] if worked > 0 else None
@@ -374,21 +337,8 @@ def _phases(
     for at, worked in enumerate(at_work):
         kind = int(paused[:, at].argmax())
         if paused[kind, at] > 0 and paused[kind, at] >= _MOST_OF * worked:
-            phases[at] = _PAUSES[kind]
+            phases[at] = PAUSES[kind]
     return tuple(phases)
-
-
-def _paused(
-    observed: Observed | None, kind: str, edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how long pauses of a kind lasted between neighbouring edges."""
-    own = [p for p in observed.pauses if p.kind == kind] if observed is not None else []
-    if not own:
-        return np.zeros(len(edges) - 1)
-    starts = np.array([pause.start_s for pause in own])
-    lengths = np.array([pause.length_s for pause in own])
-    order = starts.argsort(kind="stable")
-    return _within(starts[order], lengths[order], np.ones(len(own)), edges)
 
 
 def _shown(values: NDArray[np.float64]) -> tuple[float | None, ...]:

@@ -16,10 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.join import Groups
-from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.profiling.machines import CommonRows, LoggedRows, host_name
+from telemetry.profiling.machines import CommonRows, LoggedRows, host_name, model_name
 from telemetry.recording.recording import GpuIdentity
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
@@ -305,8 +304,7 @@ def _are_strangers(former: FileReadings, latter: FileReadings) -> bool:
 
 
 def _models(file: FileReadings) -> set[str]:
-    pairs = ((hardware.find(gpu.model), gpu.model) for gpu in file.rows.gpus if gpu.model)
-    return {model.name if model else name.lower() for model, name in pairs}
+    return {model_name(gpu.model) for gpu in file.rows.gpus if gpu.model}
 
 
 def _both_s(former: FileReadings, latter: FileReadings) -> tuple[float, float]:

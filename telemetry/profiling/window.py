@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from planner.profile.model import Statistics, UseByHour
 from pricing.message import Message
@@ -99,6 +99,38 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
     medians = np.take_along_axis(ordered, middle, axis=-1).mean(axis=-1)
     medians[1:][finite[1:, :, 0] < _NEIGHBOURS] = np.nan
     return np.asarray(np.fmax.reduce(medians))
+
+
+class Covered:
+    """How much of the time lies in any of some stretches, in whatever order they come.
+
+    Args:
+        begins: of each, in one unit of time.
+        ends: the same.
+        shares: how much of each is meant, spread evenly over it; two at once are never above 1.
+
+    Attributes:
+        edges: their different begins and ends, ascending.
+        total: the time in all of them.
+    """
+
+    def __init__(self, begins: ArrayLike, ends: ArrayLike, shares: ArrayLike = 1.0) -> None:
+        edges = np.concatenate((np.asarray(begins, float), np.asarray(ends, float)))
+        self.edges, places = np.unique(edges, return_inverse=True)
+        weights = np.broadcast_to(np.asarray(shares, float), (len(places) // 2,))
+        steps = np.bincount(places, np.concatenate((weights, -weights)), len(self.edges))
+        lengths = np.diff(self.edges) * np.cumsum(steps)[:-1].clip(0.0, 1.0)
+        self._sums = np.append(0.0, np.cumsum(lengths))
+        self.total = float(self._sums[-1])
+
+    def until(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return how much is covered before each time."""
+        at = np.asarray(times, dtype=float)
+        return np.interp(at, self.edges, self._sums) if len(self.edges) else np.zeros_like(at)
+
+    def within(self, begins: ArrayLike, ends: ArrayLike) -> NDArray[np.float64]:
+        """Return how much of each stretch is covered."""
+        return np.maximum(0.0, self.until(ends) - self.until(begins))
 
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:
@@ -240,23 +272,14 @@ def window_over(spans: "Sequence[Span]", *, active: bool = False) -> ActiveWindo
         end_s=until,
         last_s=float(last),
         slack_s=(float(first_stood) * _SAME_TICK, float(last_stood) * _SAME_TICK),
-        idle_s=(begin.idle_s, stop.idle_s),
+        idle_s=(begin[2], stop[2]),
         note=Message("read.idle-ends", lead=lead, tail=tail),
     )
 
 
-class _Edge(NamedTuple):
-    """A GPU's first or last busy sample.
-
-    Attributes:
-        t_s: when it was read.
-        stood_s: how long it stood.
-        idle_s: how long the GPU was read, and idle, before the first or after the last.
-    """
-
-    t_s: float
-    stood_s: float
-    idle_s: float
+_Edge = tuple[float, float, float]
+"""A GPU's first or last busy sample: when it was read, how long it stood, and how long the GPU was
+read, and idle, before the first or after the last; seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,14 +333,14 @@ def _busy_bounds(rows: Columns) -> tuple[_Edge, _Edge] | None:
         return farthest if stays else edge
 
     at, end = reached(busy_at[0], runs_at[0]), reached(busy_at[-1], runs_at[-1])
-    first = _Edge(read[at], stood[at], float(stood[:at].sum()))
-    last = _Edge(read[end], stood[end], float(stood[end + 1 :].sum()))
+    first = (read[at], stood[at], float(stood[:at].sum()))
+    last = (read[end], stood[end], float(stood[end + 1 :].sum()))
     times, usual = main_times(rows), usual_interval(read) or 0.0
     # Nothing was idle between what is not known and what is busy; else the idle outweighs a little.
     if times[0] < read[0] - usual * (GAP_INTERVALS if at else 1 / 2):
-        first = _Edge(times[0], stood[0], 0.0)
+        first = (times[0], stood[0], 0.0)
     if times[-1] > read[-1] + usual * (GAP_INTERVALS if end + 1 < len(read) else 1 / 2):
-        last = _Edge(times[-1], stood[-1], 0.0)
+        last = (times[-1], stood[-1], 0.0)
     return first, last
 
 

@@ -21,6 +21,8 @@ _SHARED = {
     "wandb-csv": "wandb-jsonl",
     "dcgmi-stats": "dcgm-job",
     "dcgm-job-table": "dcgm-job",
+    "slurm-sacct": "jobstats",
+    "slurm-sacct-json": "jobstats",
 }  # a format without a section has that of another
 
 

@@ -160,7 +160,10 @@ class RecordingBuilder:
             gpus: as `Recording.gpus`.
             **more: other fields of `Recording`.
         """
-        samples, host = self._host_apart(samples.reset_index(drop=True))
+        samples = samples.reset_index(drop=True)
+        of_host = [name for name in samples.columns if name in HOST_UNITS]
+        host = self.host(samples[[TIME, *of_host]])
+        samples = samples.drop(columns=of_host)
         gpus = tuple(map(_plausible, gpus))
         self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
@@ -181,15 +184,15 @@ class RecordingBuilder:
             **{"host": host, **more},
         )
 
-    def _host_apart(self, samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """Return the readings of the GPUs, and those of the host, once an instant; None without.
+    def host(self, readings: pd.DataFrame) -> pd.DataFrame | None:
+        """Return what is possible of a host's readings, once an instant; None without any.
 
         Where several machines are in the table, the host's are their mean.
         """
-        columns = [str(name) for name in samples.columns if name in HOST_UNITS]
+        columns = [str(name) for name in readings.columns if name != TIME]
         if not columns:
-            return samples, None
-        host = samples[[TIME, *columns]].copy()
+            return None
+        host = readings.copy()
         for name in columns:
             values = host[name].to_numpy(dtype=float, copy=True)
             ceiling = _NEARLY_ONE if HOST_UNITS[name] == "fraction" else np.inf
@@ -198,7 +201,7 @@ class RecordingBuilder:
             host[name] = np.minimum(values, 1.0) if np.isfinite(ceiling) else values
         rows = host.groupby(TIME, as_index=False).mean().dropna(how="all", subset=columns)
         host = rows.rename(columns=lambda name: name.removeprefix("host."))
-        return samples.drop(columns=columns), host if len(host) else None
+        return host if len(host) else None
 
     def _leave_out_blanks(self, samples: pd.DataFrame) -> None:
         """Put NaN where 0 stands for a reading that a device does not give."""

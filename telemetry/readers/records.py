@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pricing.errors import InputError
 from pricing.message import Message
@@ -55,21 +55,18 @@ def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
 
 
 def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
-    items: list[dict[str, object]] = []
-    damaged = 0
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-        except (ValueError, RecursionError):
-            damaged += 1
-            continue
-        if isinstance(item, dict) and len(item) > 0:
-            items.append(item)
-        else:
-            damaged += 1
+    lines = [line for line in text.split("\n") if line.strip()]
+    items = [item for line in lines if (item := mapping_of(json_of(line)))]
+    damaged = len(lines) - len(items)
     return (items, damaged) if len(items) >= damaged else ([], damaged)
+
+
+def json_of(text: str) -> Any:  # noqa: ANN401 - JSON
+    """Return what a text says in JSON; None where it is damaged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def values(builder: RecordingBuilder, reason: str) -> list[object]:

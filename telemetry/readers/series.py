@@ -28,7 +28,7 @@ from telemetry.readers.csv_text import THROTTLE_MOST
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import findings, kind_of
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
-from telemetry.readers.units import MOST, THROTTLE_BITS, Meaning, first_measure
+from telemetry.readers.units import HOST_UNITS, MOST, THROTTLE_BITS, Meaning, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, Served
 
 _SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
@@ -184,10 +184,14 @@ def recording(
     used = _separated(_counted(cleaned, table, builder), table, builder)
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
+    of_host = [_wide([m], table) for m in used if table[_key(m)].target in HOST_UNITS]
+    used = [member for member in used if table[_key(member)].target not in HOST_UNITS]
     members = sorted(_by_device(used, builder).items())
     gpus = tuple(_identity(key, of_device, identities, table) for key, of_device in members)
     parts = [frame for key, of_device in members for frame in _frames(key, of_device, table)]
     samples = pd.concat(parts, ignore_index=True) if parts else no_samples()
+    if of_host:
+        more["host"] = builder.host(pd.concat(of_host).rename_axis(TIME).reset_index())
     return builder.recording(
         samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pandas as pd
+from msgspec import convert
 
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
 from planner.profile.model import Rank, Wait
@@ -383,8 +384,8 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     for by_kind in processes:
         own: dict[tuple[str, str], Change] = {}
         for event in by_kind.get("change", ()):
-            change = _change(event)
-            if change.outcome in OUTCOMES:
+            if event.get("outcome") in OUTCOMES:
+                change = convert({**event, "where": event.get("where") or None}, Change)
                 own[str(change.action), change.where or ""] = change
         for key, change in own.items():
             changed.setdefault(key, change)
@@ -393,15 +394,6 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     applied = {action for action, _ in changed}
     unanswered = [code for code in dict.fromkeys(requested) if code not in applied]
     return (*changed.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in unanswered))
-
-
-def _change(event: Mapping[str, Any]) -> Change:
-    return Change(
-        action=str(event.get("action")),
-        outcome=str(event.get("outcome")),
-        what=str(event.get("what")),
-        where=str(event["where"]) if event.get("where") else None,
-    )
 
 
 def _traced(processes: Iterable[_Process]) -> TracedSteps | None:

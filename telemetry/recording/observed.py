@@ -98,6 +98,7 @@ def _middle_s(bucket: int) -> float:
 # last of them.
 SUMMED = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
 STEP_COLUMNS = ("t_s", "step", "n", *SUMMED, "loss")
+PAUSES = ("evaluation", "checkpoint")  # of which a row of steps tells how long they took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from telemetry.formats.profilers import union
+from telemetry.profiling.window import Covered
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry
 from tests.telemetry.captures import assert_writable, path
@@ -120,7 +120,7 @@ def test_a_union_counts_every_instant_once(
     """Covered time of a stretch is the number of its whole units that any interval holds."""
     begin, end = sorted((one, other))
     units = {unit for start, length in spans for unit in range(start, start + length)}
-    covered = union([start for start, _ in spans], [length for _, length in spans])
+    covered = Covered([start for start, _ in spans], [sum(span) for span in spans])
     assert covered.total == len(units)
     np.testing.assert_allclose(
         covered.within(begin, end), len([unit for unit in units if begin <= unit < end])

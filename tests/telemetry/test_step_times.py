@@ -16,7 +16,6 @@ from telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
 from telemetry.readers.hints import Hints
 from telemetry.recording.events import together
 from telemetry.recording.observed import StepTimes, add_up, of_line
-
 from tests.telemetry.reading import read_source
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ def test_the_state_of_a_checkpoint_says_why_it_is_not_read(tmp_path: Path) -> No
     state = _trainer_state(tmp_path / "run" / "checkpoint-500", _LOGGED)
     with pytest.raises(InputError, match=r"train_runtime\), as in the state of a checkpoint"):
         read_source(state, Hints())
-    skipped: "list[Skipped]" = []
+    skipped: list[Skipped] = []
     (profile,) = read_source(str(Path(run).parent), Hints(), skipped=skipped)
     assert profile.step is not None
     assert [str(skip) for skip in skipped if "train_runtime" in skip.why and state in skip.path]

@@ -1,13 +1,17 @@
 """The time line of a recording: few points, time-weighted, in the phase that it was in."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.profiling.phases import TimeLine, observed_steps, time_line
+from telemetry.formats.samples import observed_steps, step_row
+from telemetry.profiling.phases import TimeLine, time_line
 from telemetry.profiling.window import durations
+from telemetry.recording.observed import Observed
 
 LOAD = "util.kernel_time"
 
@@ -60,12 +64,16 @@ def test_gpus_are_a_mean_and_its_ends() -> None:
     assert line.host == ()
 
 
+def _observed(lines: list[dict[str, float]]) -> Observed:
+    return observed_steps([row for line in lines if (row := step_row(json.dumps(line)))])
+
+
 def test_phases_are_those_of_the_profile() -> None:
     """Quiet before the first step is start-up; an evaluation lies before the steps of its line."""
     lines = [{"t_s": float(t), "step": t, "n": 1, "step_s": 1.0} for t in range(21, 61)]
     lines.append({"t_s": 81.0, "step": 61, "n": 1, "step_s": 1.0, "evaluation_s": 20.0})
     host = pd.DataFrame({"t_s": [float(t) for t in range(82)], "cpu_util": 0.25})
-    line = _drawn(_samples([0.0] * 20 + [0.9] * 62), host=host, observed=observed_steps(lines))
+    line = _drawn(_samples([0.0] * 20 + [0.9] * 62), host=host, observed=_observed(lines))
     assert [line.phases[t] for t in (5, 40, 70, 81)] == [
         "start-up",
         "steady",
@@ -77,7 +85,7 @@ def test_phases_are_those_of_the_profile() -> None:
 
 def test_a_line_of_several_steps_is_their_sum() -> None:
     """Means of 10 steps are taken 10 times, and a checkpoint lies where they begin."""
-    seen = observed_steps([{"t_s": 100.0, "n": 10, "step_s": 2.0, "checkpoint_s": 0.5}])
+    seen = _observed([{"t_s": 100.0, "n": 10, "step_s": 2.0, "checkpoint_s": 0.5}])
     assert seen.steps is not None
     assert seen.steps["step_s"].tolist() == [20.0]
     assert [(p.kind, p.start_s, p.length_s) for p in seen.pauses] == [("checkpoint", 80.0, 5.0)]
