@@ -153,10 +153,8 @@ def step_row(line: str) -> dict[str, float] | None:
     item = mapping_of(json_of(line))
     numbers = {name: number_of(item.get(name)) for name in STEP_COLUMNS}
     row = {name: n for name, n in numbers.items() if n is not None and abs(n) < _MOST}
-    if "t_s" not in row:
-        return None
     n = row.setdefault("n", 1.0)
-    if n < 0:
+    if n < 0 or "t_s" not in row:
         return None
     return {name: v if name in _AS_IT_IS else v * n for name, v in row.items()}
 

@@ -224,10 +224,9 @@ def _job(
 
 
 def _readings(job: _Job, number: int, builder: RecordingBuilder) -> list[DeviceRow]:
-    stored = job.jobstats
-    if stored is not None and stored.gpus:
+    if job.jobstats is not None and job.jobstats.gpus:
         builder.notes.append(Message("read.jobstats-means"))
-        return _halves(stored.gpus, job.start_s, stored.length_s, job.name)
+        return _halves(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
@@ -375,16 +374,14 @@ def _halves(
     gpus: Sequence[DeviceRow], start_s: float, length_s: float, job: str | None = None
 ) -> list[DeviceRow]:
     """Return rows that stand for the whole of a job: one at its start, one half way."""
-    named = (replace(gpu, job=job) for gpu in gpus)
-    return [row for gpu in named for row in gpu.at(start_s, start_s + length_s / 2)]
+    return [r for gpu in gpus for r in replace(gpu, job=job).at(start_s, start_s + length_s / 2)]
 
 
 def _gpus(host: str, node: object) -> Iterator[DeviceRow]:
     cells = defaultdict[int, dict[str, str]](dict)
     for name in (_BUSY, _USED_BYTES, _TOTAL_BYTES):
         for index, value in mapping_of(mapping_of(node).get(name)).items():
-            figure = number_of(value)
-            if str(index).isdecimal() and figure is not None:
+            if str(index).isdecimal() and (figure := number_of(value)) is not None:
                 cells[int(index)][name] = repr(figure)
     for number, of_gpu in sorted(cells.items()):
         if of_gpu.keys() != {_TOTAL_BYTES}:

@@ -293,8 +293,7 @@ def time_line(
 
 def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
     """Return what was read of one device, by instant."""
-    rows_read = rows[rows[slot].notna()]
-    return rows_read.groupby(TIME, sort=True)[slot].mean()
+    return rows[rows[slot].notna()].groupby(TIME, sort=True)[slot].mean()
 
 
 def _means(read: pd.Series, edges: NDArray[np.float64]) -> NDArray[np.float64]:

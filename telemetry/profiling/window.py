@@ -123,14 +123,11 @@ class Covered:
         self._sums = np.append(0.0, np.cumsum(lengths))
         self.total = float(self._sums[-1])
 
-    def until(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return how much is covered before each time."""
-        at = np.asarray(times, dtype=float)
-        return np.interp(at, self.edges, self._sums) if len(self.edges) else np.zeros_like(at)
-
     def within(self, begins: ArrayLike, ends: ArrayLike) -> NDArray[np.float64]:
         """Return how much of each stretch is covered."""
-        return np.maximum(0.0, self.until(ends) - self.until(begins))
+        at = np.asarray([begins, ends], dtype=float)
+        before, after = np.interp(at, self.edges, self._sums) if self.total else np.zeros_like(at)
+        return np.asarray(np.maximum(0.0, after - before))
 
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:

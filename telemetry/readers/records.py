@@ -57,8 +57,7 @@ def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
 def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
     lines = [line for line in text.split("\n") if line.strip()]
     items = [item for line in lines if (item := mapping_of(json_of(line)))]
-    damaged = len(lines) - len(items)
-    return (items, damaged) if len(items) >= damaged else ([], damaged)
+    return (items, len(lines) - len(items)) if 2 * len(items) >= len(lines) else ([], 0)
 
 
 def json_of(text: str) -> Any:  # noqa: ANN401 - JSON
