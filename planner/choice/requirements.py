@@ -127,7 +127,7 @@ Reason = Literal[
 ]
 
 
-class Rejected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     """An offer that cannot be taken, or today's machine that breaks a limit, and why.
 
     Attributes:
