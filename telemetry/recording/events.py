@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pandas as pd
-from msgspec import convert
 
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
 from planner.profile.model import Rank, Wait
@@ -384,8 +383,8 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     for by_kind in processes:
         own: dict[tuple[str, str], Change] = {}
         for event in by_kind.get("change", ()):
-            if event.get("outcome") in OUTCOMES:
-                change = convert({**event, "where": event.get("where") or None}, Change)
+            change = _change(event)
+            if change.outcome in OUTCOMES:
                 own[str(change.action), change.where or ""] = change
         for key, change in own.items():
             changed.setdefault(key, change)
@@ -394,6 +393,16 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     applied = {action for action, _ in changed}
     unanswered = [code for code in dict.fromkeys(requested) if code not in applied]
     return (*changed.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in unanswered))
+
+
+def _change(event: Mapping[str, Any]) -> Change:
+    """Return what a line of the job's process says of an action; its fields may be of any type."""
+    return Change(
+        action=str(event.get("action")),
+        outcome=str(event.get("outcome")),
+        what=str(event.get("what")),
+        where=str(event["where"]) if event.get("where") else None,
+    )
 
 
 def _traced(processes: Iterable[_Process]) -> TracedSteps | None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.proof.experiment import Design, conclude, fours_needed, settings
-from research.experiments import block_of_step, experiment, gains, is_settled
+from research.experiments import block_of_step, experiment, gains, is_settled, most_blocks
 
 DESIGN = Design(block_steps=10, settle_steps=2, warmup_steps=7, pilot_fours=4, most_fours=12)
-LENGTH = DESIGN.warmup_steps + DESIGN.block_steps * DESIGN.most_blocks
+LENGTH = DESIGN.warmup_steps + DESIGN.block_steps * most_blocks(DESIGN)
 
 
 def _steps(design: Design, gain: float, drift: float = 0.0) -> list[float]:
@@ -37,7 +37,7 @@ def test_the_same_seed_draws_the_same_order(seed: int, fours: int) -> None:
     """The process that switches and the one that concludes agree without a word."""
     design = Design(pilot_fours=3, most_fours=max(3, fours), seed=seed)
     assert settings(design) == settings(design)
-    assert len(settings(design)) == design.most_blocks
+    assert len(settings(design)) == most_blocks(design)
 
 
 @given(st.floats(0.5, 3.0), st.integers(0, 99))
@@ -122,4 +122,4 @@ def test_steps_belong_to_one_block_each() -> None:
     assert blocks[-5:] == [None] * 5
     inside = [block for block in blocks if block is not None]
     assert all(after - before in (0, 1) for before, after in pairwise(inside))
-    assert len(inside) == DESIGN.block_steps * DESIGN.most_blocks
+    assert len(inside) == DESIGN.block_steps * most_blocks(DESIGN)
