@@ -223,9 +223,8 @@ def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
     alias = _aliases().get(_key(name))
     if alias is not None:
         return _of_memory(alias.models, memory_gib) or alias.default
-    if name.endswith("...") and _class_of(
-        name
-    ):  # cut off by nvidia-smi: the model of that memory whose name begins so
+    if name.endswith("...") and _class_of(name):
+        # Cut off by nvidia-smi: the model of that memory whose name begins so.
         begun = (a.models for key, a in _aliases().items() if key.startswith(_key(name)))
         return _of_memory(tuple(chain.from_iterable(begun)), memory_gib)
     return _with_memory_in_name(name)

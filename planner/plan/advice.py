@@ -50,8 +50,7 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_KV_ROOM, _FEWER, _LOOK = "kv-cache-room", "fewer-gpus", "see-what-runs"
-_NETWORK = "fast-network"
+_KV_ROOM, _FEWER, _LOOK, _NETWORK = "kv-cache-room", "fewer-gpus", "see-what-runs", "fast-network"
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
 _QUICK_H = 2.0  # done within an afternoon
@@ -93,10 +92,9 @@ def cure_now(
         return queue
     if staying is not None:
         return _chosen(staying, context)
-    fewer = _fewer_gpus(context, options)
     # Where the network that the machines have can be switched on, no GPU need be given up for it.
-    if fewer and fewer.saves and _NETWORK not in priced:
-        priced = {**priced, _FEWER: fewer.saves}
+    fewer = None if _NETWORK in priced else _fewer_gpus(context, options)
+    priced = {**priced, **({_FEWER: fewer.saves} if fewer and fewer.saves else {})}
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:

@@ -263,8 +263,11 @@ class Predictions:
         if self.probes:
             return [self._by_probes(target, way.actions) for way in ways]
         if (together := self._together_on(target)) is not None:
-            today = replace(layout_of(self.profile), cpu_cores=target.cpu_cores)
-            return [product(speed, together) for speed in self.speeds(today, ways)]
+            today, all_ways = replace(layout_of(self.profile), cpu_cores=target.cpu_cores), [*ways]
+            return [
+                bounded(product(s, together), self._limits, target, w.gains.relaxed, (_UNCHANGED,))
+                for s, w in zip(self.speeds(today, all_ways), all_ways, strict=True)
+            ]
         if faster is None or target.slice is not None:
             faster = kernels_on(self._read, target.chip, target.slice)
         count = self._scaled(target, faster)

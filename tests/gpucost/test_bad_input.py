@@ -29,7 +29,10 @@ BAD_FILES: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "an empty object": ("{}", ("neither a profile",)),
     "null": ("null", ("not telemetry",)),
     "binary": (bytes(range(256)) * 64, ("binary",)),
-    "reservations": ("name,date,hours\nann,2026-11-01,8\nbob,2026-11-02,4\n", ("a list of reservations",)),
+    "reservations": (
+        "name,date,hours\nann,2026-11-01,8\nbob,2026-11-02,4\n",
+        ("a list of reservations",),
+    ),
     "a page": ("<!doctype html><html><body>log in</body></html>", ("",)),
 }
 

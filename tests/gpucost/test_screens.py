@@ -130,7 +130,7 @@ def test_all_options_leave_nothing_of_the_first_screen_out(
     """--all and the report say what a term costs, which a full first screen may leave out."""
     source = str(ROOT / "examples" / "hard" / "rl-atari-ppo.json")
     steady = ("plan", source, "--hours-per-month", "730", "--as-of", "2026-11-22")
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "50")
     assert "Steady use" not in call(*steady).out
     for shown in (call(*steady, "--all").out, call(*steady, "-f", "md").out):
         assert "Steady use" in shown

@@ -95,14 +95,17 @@ def _beyond_the_chip(
             yield "more bytes than the memory's bandwidth"
 
 
-def cannot_carry(
-    profile: Profile, offer: Offer, count: int, gpu_count: int, speed: Estimate
+def cannot_carry(  # noqa: PLR0913 - a draw
+    profile: Profile, offer: Offer, count: int, gpu_count: int, speed: Estimate, *, asks: bool
 ) -> Iterator[str]:
-    """Yield what the machines of an offer lack for a job that is to move there."""
+    """Yield what the machines of an offer lack for a job that is to move there.
+
+    A network that nobody knows is no lack where the plan asks about it first.
+    """
     today, gpu = gpus()[profile.hardware.gpu or ""], gpus()[offer.gpu]
     yield from _small_host(profile, offer, count, gpu_count)
     works_together = profile.job.parallelism != "none"
-    if count > 1 and offer.network_gbps is None and works_together:
+    if count > 1 and offer.network_gbps is None and works_together and not asks:
         yield "machines over an unknown network"
     busy = max(profile.mean("util.kernel_time") or 0.0, profile.mean("util.sm_active") or 0.0)
     online = profile.job.kind == "inference_online"

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from planner.choice.feasibility import unproven
 from planner.choice.search import find_candidates
 from planner.models.estimate import Estimate
 from planner.plan.draft import JobDraft
@@ -103,7 +104,9 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
     for candidate in find_candidates(context)[0]:
         if candidate.offer.name == offer.name:
             used = candidate.size.used
-            yield from cannot_carry(profile, offer, candidate.count, used, candidate.speed)
+            asks = unproven(candidate.size, context) is not None
+            speed = candidate.speed
+            yield from cannot_carry(profile, offer, candidate.count, used, speed, asks=asks)
 
 
 def unfair(source: Source) -> Iterator[str]:

@@ -277,7 +277,9 @@ def test_split_counts_only_what_is_proved() -> None:
 
 def test_an_unknown_gpu_names_the_nearest() -> None:
     """A typo in either GPU is answered with what is meant."""
-    with pytest.raises(UnknownGpuError, match="H100-SXM-80GB"):
+    with pytest.raises(UnknownGpuError, match="Nearest known: H100"):
+        predict(BUSY, gpu="H101")
+    with pytest.raises(UnknownGpuError, match="no name is near"):
         predict(BUSY, gpu="H1000")
     with pytest.raises(UnknownGpuError, match="A100"):
         predict(a_profile(gpu="A100X"), gpu="H100")
