@@ -395,7 +395,7 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     return (*changed.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in unanswered))
 
 
-def _change(event: Mapping[str, Any]) -> Change:
+def _change(event: Mapping[str, object]) -> Change:
     """Return what a line of the job's process says of an action; its fields may be of any type."""
     return Change(
         action=str(event.get("action")),
