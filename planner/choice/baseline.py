@@ -525,11 +525,11 @@ def _assumed(
     how = "" if offer == cheapest else "-same-seller"
     if single is not None and not same_seller:
         how = "-other-seller"
-    prices = [_usd_per_gpu(o) for o in listed]
+    prices = [o.usd_per_gpu_hour for o in listed]
     about = {
         "place": offer.place,
         "gpus": f"{offer.gpu_count:g}x {gpu.name}",
-        "usd": show(_usd_per_gpu(offer)),
+        "usd": show(offer.usd_per_gpu_hour),
         "low": show(min(prices)),
         "high": show(max(prices)),
         "seller": single.provider if single else "",
@@ -555,10 +555,6 @@ def _on_sale(
 
 def _by_price(offer: Offer) -> tuple[Decimal, str]:
     return offer.usd_per_hour, offer.place
-
-
-def _usd_per_gpu(offer: Offer) -> Decimal:
-    return offer.usd_per_hour / Decimal(str(offer.gpu_count))
 
 
 def _machines(profile: Profile, offer: Offer | None) -> int:

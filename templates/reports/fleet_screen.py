@@ -32,7 +32,7 @@ from templates.reports.job_screen import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.plan.job import JobPlan
+    from planner.plan.job import JobPlan, Now
     from planner.plan.plan import Alternative, Fleet, Plan
 
 _GROUPS_SHOWN = 5
@@ -356,7 +356,8 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
         text = _("{text}, without what is to be tried", text=text) if tries else text
         actions.append(_step(_("In all"), text, cost, before, at_least=total.at_least))
     if not actions:
-        if cures := [job for job in plan.jobs if job.answer.now and not job.ended]:
+        steps = ((job, job.answer.now) for job in plan.jobs if not job.ended)
+        if cures := [(job, now) for job, now in steps if now is not None]:
             return [_largest_cure(cures, plan)]
         stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
         text = stay or _("keep as is")
@@ -386,11 +387,11 @@ def _step(
     return Action(label=label, text=text, figures=figures, cost=cost)
 
 
-def _largest_cure(jobs: Sequence[JobPlan], plan: Plan) -> Action:
+def _largest_cure(cures: Sequence[tuple[JobPlan, Now]], plan: Plan) -> Action:
     """Return the cure of the job that wastes most."""
     by_job = _waste_by_job(plan)
-    job = max(jobs, key=lambda job: by_job.get(job.name, _ZERO))
-    action = trial_action(job, plan)
+    job, now = max(cures, key=lambda cure: by_job.get(cure[0].name, _ZERO))
+    action = trial_action(now, job, plan)
     return replace(action, text=_(": ").join((job.name, action.text)))
 
 

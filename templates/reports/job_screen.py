@@ -184,13 +184,12 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
 
 def _assumed(where: str, usd: str, job: JobPlan, plan: Plan) -> str:
     """Return the assumed machine with its price, and what one GPU costs at another seller."""
-    for name, note in map(note_of, plan.assumptions):
-        if note and (name, note.code) == (job.name, "note.machine-assumed-other-seller"):
-            single = {name: note.params[name] for name in ("one", "seller")}
-            return _(
-                "{where} (assumed, {usd} a GPU-hour, {one} for one at {seller}; --machine sets it)",
-                **{"where": where, "usd": usd, **single},
-            )
+    for note in _assumptions(job, plan, "note.machine-assumed-other-seller"):
+        single = {name: note.params[name] for name in ("one", "seller")}
+        return _(
+            "{where} (assumed, {usd} a GPU-hour, {one} for one at {seller}; --machine sets it)",
+            **{"where": where, "usd": usd, **single},
+        )
     return _("{where} (assumed, {usd} a GPU-hour; --machine sets it)", where=where, usd=usd)
 
 
@@ -277,6 +276,13 @@ def note_of(warning: str) -> tuple[str, Message | None]:
     return job or str(note.params.get("job", "")), note
 
 
+def _assumptions(job: JobPlan, plan: Plan, *codes: str) -> Iterator[Message]:
+    """Yield what is assumed of a job, of the notes with such a code."""
+    for name, note in map(note_of, plan.assumptions):
+        if note is not None and name == job.name and note.code in codes:
+            yield note
+
+
 def _job_died(job: JobPlan, plan: Plan) -> tuple[str, str, Decimal | None] | None:
     """Return why the job left its GPU, as code and in words, and what nothing running costs."""
     for warning in plan.warnings:
@@ -343,9 +349,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
 
 def _unbilled(job: JobPlan, plan: Plan) -> Iterator[str]:
     """Yield what is in no bill although the job reads it."""
-    for name, note in map(note_of, plan.assumptions):
-        if note is not None and name == job.name and note.code in _UNBILLED:
-            yield _("Storage of {gib} GiB is not included.", gib=f"{note.params['gib']:,g}")
+    for note in _assumptions(job, plan, *_UNBILLED):
+        yield _("Storage of {gib} GiB is not included.", gib=f"{note.params['gib']:,g}")
 
 
 _UNBILLED = ("note.data-elsewhere", "note.data-unbilled")
@@ -462,7 +467,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     answer, actions, now = job.answer, list[Action](), job.answer.now
     trial = now if now is not None and (now.kind == "try" or ends_machine(job)) else None
     if trial is not None:
-        actions.append(trial_action(job, plan))
+        actions.append(trial_action(trial, job, plan))
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
         if (
@@ -494,9 +499,8 @@ def _recommended(option: Option, plan: Plan) -> Action:
     return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=option.cost.ends)
 
 
-def trial_action(job: JobPlan, plan: Plan) -> Action:
+def trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     """Return the cure on today's machine; it is an option where it is what is recommended."""
-    now = cast("Now", job.answer.now)
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
     work = work_hours(now.effort_hours or 0)
