@@ -24,6 +24,9 @@ gc.disable()  # until all is collected: nothing of it is garbage
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# numpy starts a thread a core, each of which spins for a while: a tenth of a second a process.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # What is printed is as wide as a pipe, whatever terminal the tests were started from.
 os.environ.pop("COLUMNS", None)
 

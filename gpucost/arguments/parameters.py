@@ -15,8 +15,8 @@ from typing import Any
 import click
 import msgspec
 
-from planner.choice import requirements as ranges
-from planner.choice.requirements import NumberRange
+from planner.profile import fields as ranges
+from planner.profile.fields import NumberRange
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import PURCHASES
@@ -204,15 +204,17 @@ class _Nodes(msgspec.Struct):
     items: list[_Node]
 
 
-def _cluster(text: str) -> ranges.Cluster:
+def _cluster(text: str) -> object:
     """Return the cluster that a word, or a file of that name, describes.
 
     Raises:
         ValueError: it is neither, and what may be written.
     """
+    from planner.choice.requirements import CLUSTER_PROVIDERS, Cluster  # noqa: PLC0415 - of plans
+
     try:
-        words = {"kind": text} if text in ranges.CLUSTER_PROVIDERS else _words_of(Path(text))
-        return msgspec.convert(words, ranges.Cluster, strict=False)
+        words = {"kind": text} if text in CLUSTER_PROVIDERS else _words_of(Path(text))
+        return msgspec.convert(words, Cluster, strict=False)
     except OSError as error:
         raise ValueError(f"{text}: {error.strerror}; {_CLUSTER_FORMS}.") from error
     except ValueError as error:  # of TOML, of JSON, or of a value in them

@@ -1,41 +1,29 @@
 """Turns a capture into profile, series and verdict, in the sampler's process.
 
-What it needs for that (pandas, DuckDB) takes seconds to load: a thread does so while the job runs,
-at a low priority, and it is ready when the job ends.
+What it needs for that (pandas, DuckDB) takes seconds to load: the sampler has a thread import this
+module while the job runs, and it is ready when the job ends.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
+from pathlib import Path
 
-import os
-import threading
-from typing import TYPE_CHECKING
-
+import duckdb  # noqa: F401 - for `run_files`, which writes with it
 from msgspec.structs import replace
 
+from gpucost.files.writing import write_file
+from gpucost.profiling import run_files
 from gpucost.profiling.sampling import Outcome, Task
+from planner.diagnosis.diagnose import diagnose
+from planner.profile.codec import dump
+from planner.profile.model import Profile
+from planner.proof.experiment import of_blocks
 from pricing.errors import GpucostError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from planner.profile.model import Profile
-    from telemetry.readers.hints import Hints
-    from telemetry.readers.payload import Payload
-    from telemetry.recording.recording import Recording
-
-# Behind the job, but ready in time where every core is busy: it is half a second of work, once.
-_NICE = 5
-
-
-def load() -> None:
-    """Load what a profile needs; the job goes first, wherever a core is asked for by both."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-    import duckdb  # noqa: F401, PLC0415 - it loads beside
-
-    import gpucost.profiling.run_files  # noqa: F401, PLC0415 - the same
-    import telemetry.formats.capture  # noqa: PLC0415 - the same
-    import telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
+from telemetry.formats.capture import read_capture
+from telemetry.profiling import jobs
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload, Stream
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.recording.recording import Recording
 
 
 def written(capture: Path, target: Path, task: Task) -> Outcome:
@@ -44,9 +32,6 @@ def written(capture: Path, target: Path, task: Task) -> Outcome:
         profile, path, part = _write(capture, target, task)
     except GpucostError as error:
         return Outcome(capture=capture, problems=tuple(error.problems))
-    except Exception as error:  # noqa: BLE001 - said by who asked; the capture is there
-        problem = f"writing the profile failed, a bug: {error!r}."
-        return Outcome(capture=capture, problems=(problem,))
     capture.unlink(missing_ok=True)
     return Outcome(
         target=path,
@@ -84,12 +69,6 @@ def _traced(profile: Profile) -> tuple[str, ...]:
 
 def _write(capture: Path, target: Path, task: Task) -> tuple[Profile, Path, str | None]:
     """Return the profile, where it lies, and which part of a run that is still to come it is."""
-    from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
-    from gpucost.profiling import run_files  # noqa: PLC0415 - pandas
-    from planner.profile.codec import dump  # noqa: PLC0415 - lazy
-    from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
-    from telemetry.readers.payload import Stream  # noqa: PLC0415 - lazy
-
     with Stream(str(capture)) as stream:
         recording, measured = _read(stream.load(), task.hints)
     if recording.observed is not None and recording.observed.turns is not None:
@@ -108,10 +87,6 @@ def _write(capture: Path, target: Path, task: Task) -> tuple[Profile, Path, str 
 
 
 def _read(payload: Payload, hints: Hints) -> tuple[Recording, Profile]:
-    from telemetry.formats.capture import read_capture  # noqa: PLC0415 - pandas
-    from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
-    from telemetry.readers.recording_builder import RecordingBuilder  # noqa: PLC0415 - pandas
-
     recording = read_capture(RecordingBuilder(payload, "gpucost-capture"), hints)
     (profile,) = jobs.profiles([recording], hints)
     return recording, profile
@@ -119,8 +94,6 @@ def _read(payload: Payload, hints: Hints) -> tuple[Recording, Profile]:
 
 def finding_so_far(lines: Sequence[str], hints: Hints) -> str:
     """Return the first finding of some lines of a capture, by the way of a finished one."""
-    from telemetry.readers.payload import Payload  # noqa: PLC0415 - lazy
-
     payload = Payload(name="so far", data="\n".join(lines).encode(), sha256="")
     try:
         return _verdict(_read(payload, hints)[1])
@@ -130,8 +103,6 @@ def finding_so_far(lines: Sequence[str], hints: Hints) -> str:
 
 def _verdict(profile: Profile) -> str:
     """Return the first finding; with no GPU, step or request only where the time goes."""
-    from planner.diagnosis.diagnose import diagnose  # noqa: PLC0415 - lazy
-
     facts = (profile.hardware.gpu, profile.step, profile.job.serving)
     if all(part is None for part in facts):
         longest = max(profile.waits, key=lambda wait: wait.time_fraction or 0.0, default=None)

@@ -15,14 +15,13 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
-from gpucost.profiling import profile_writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from pricing.listing import counted
 from telemetry.measure.capture_events import EventTail
@@ -30,7 +29,6 @@ from telemetry.measure.capture_file import CaptureFile
 from telemetry.measure.command import ALL
 from telemetry.measure.host import JobEnd
 from telemetry.measure.recorder import GpuThread, Recorder, Subject
-from telemetry.measure.serving_thread import ServingThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,7 +108,7 @@ class _Sampler:
         self._gpus = None if task.no_gpu else GpuThread(task.gpus)
         self._view: _LiveView | None = None
         self._drawn = 0
-        self._judging: Thread | None = None
+        self._judging: threading.Thread | None = None
         self._finding = "…"
 
     def run(self) -> Outcome | None:
@@ -151,19 +149,23 @@ class _Sampler:
             return fallback, opened
 
     def _record(self) -> None:
-        metrics = self._task.metrics
+        serving = None
+        if self._task.metrics:
+            from telemetry.measure.serving_thread import ServingThread  # noqa: PLC0415 - HTTP
+
+            serving = ServingThread(self._task.metrics, self._task.interval_s)
         subject = Subject(
             job=self._task.job,
             pid=self._task.pid,
             events=self._events,
             chosen=self._task.gpus is not None,
             metadata=self._task.metadata,
-            serving=ServingThread(metrics, self._task.interval_s) if metrics else None,
+            serving=serving,
             begun_s=self._task.begun_s,
         )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()
-        Thread(target=profile_writer.load, daemon=True).start()
+        threading.Thread(target=_load_writer, daemon=True).start()
         if self._task.view:
             parent = os.getppid()
             self._view = _LiveView(
@@ -181,7 +183,14 @@ class _Sampler:
         task = self._task
         if target != self._target:  # elsewhere, where no other part of the run writes
             task = replace(task, run_name=None)
-        outcome = profile_writer.written(self._capture.path, target, task)
+        capture = self._capture.path
+        try:
+            from gpucost.profiling import profile_writer  # noqa: PLC0415 - `_load_writer` did
+
+            outcome = profile_writer.written(capture, target, task)
+        except Exception as error:  # noqa: BLE001 - said by who asked; the capture is there
+            problem = f"writing the profile failed, a bug: {error!r}."
+            outcome = Outcome(capture=capture, problems=(problem,))
         if self._capture.problem is not None:
             lost = counted(self._capture.lost, "line")
             sentence = (
@@ -236,12 +245,25 @@ class _Sampler:
         """Return the first finding of the last minutes; what was asked the time before."""
         if self._judging is None or not self._judging.is_alive():
             lines = self._capture.recent()
-            self._judging = Thread(target=self._judge, args=(lines,), daemon=True)
+            self._judging = threading.Thread(target=self._judge, args=(lines,), daemon=True)
             self._judging.start()
         return self._finding
 
     def _judge(self, lines: list[str]) -> None:
+        from gpucost.profiling import profile_writer  # noqa: PLC0415 - `_load_writer` did
+
         self._finding = profile_writer.finding_so_far(lines, self._task.hints)
+
+
+# Behind the job, but ready in time where every core is busy: it is half a second of work, once.
+_NICE = 5
+
+
+def _load_writer() -> None:
+    """Load what a profile needs; the job goes first, wherever a core is asked for by both."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy starts one a core, and each spins a while
+    import gpucost.profiling.profile_writer  # noqa: F401, PLC0415 - pandas, DuckDB
 
 
 def _watch(pid: int) -> int | None:

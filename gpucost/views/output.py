@@ -22,7 +22,6 @@ from gpucost.files.writing import write_pieces
 from planner.models.document import to_text
 from pricing.money import plain, price_text
 from pricing.tables import for_csv
-from telemetry.folder import FolderReadOptions
 from templates.language.translate import (
     ENGLISH,
     ExchangeRate,
@@ -39,6 +38,8 @@ from templates.strangers import for_markdown, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from telemetry.folder import FolderReadOptions
 
 PIPE_WIDTH = 100
 """Columns of a pipe where COLUMNS does not say another."""
@@ -440,8 +441,12 @@ def _min_width(table: Table, name: str, cells: Sequence[str]) -> int:
     return widest if name in uncut else min(widest, max(_LEAST_NAME, head))
 
 
-def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:
+def folder_options(
+    jobs_by: str | None, output: Output, default: str = "file"
+) -> "FolderReadOptions":
     """Return how folders are read: what is joined is said, and how far the reading is."""
+    from telemetry.folder import FolderReadOptions  # noqa: PLC0415 - only where one is read
+
     context = click.get_current_context(silent=True)
     lang = (context.params.get("lang") if context else None) or current_language()
 

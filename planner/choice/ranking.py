@@ -21,11 +21,11 @@ from planner.choice.changes import effort_usd, must_end, size, why
 from planner.choice.context import CPU_MOVE_H, JobContext
 from planner.choice.feasibility import unproven
 from planner.choice.option import Option, energy_of, how_it_runs
-from planner.choice.requirements import HOURS_A_MONTH
 from planner.choice.workload import measured_requests_per_s
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import DRAWS, Source
+from planner.profile.fields import HOURS_A_MONTH
 from planner.signals.compute_share import arithmetic
 from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED

@@ -12,6 +12,7 @@ import msgspec
 from planner.actions import ACTIONS
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.models.track_record import TrackRecord
+from planner.profile import fields as ranges
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import BOUGHT, PURCHASES, Offer, parse_place
@@ -19,44 +20,6 @@ from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.message import Message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberRange:
-    """Which numbers can be meant.
-
-    Attributes:
-        low: the least.
-        high: the greatest, which is allowed.
-        inclusive: whether the least is allowed, too.
-    """
-
-    low: float = 0.0
-    high: float
-    inclusive: bool = True
-
-    def refusal(self, value: float | Decimal) -> str | None:
-        """Return why a number cannot be meant: `is not at least 0 and at most 744`; else None."""
-        enough = value >= self.low if self.inclusive else value > self.low
-        if enough and value <= self.high:
-            return None
-        bound = "at least" if self.inclusive else "more than"
-        return f"is not {bound} {self.low:g} and at most {self.high:g}"
-
-
-_MOST_WORK = 1e18
-HOURS_A_MONTH = NumberRange(high=744.0, inclusive=False)
-HOURS = NumberRange(high=1e12 / 3600.0)
-WORK = NumberRange(high=_MOST_WORK, inclusive=False)
-MILLISECONDS = NumberRange(high=_MOST_WORK, inclusive=False)
-BYTES = NumberRange(high=1e18)
-DOLLARS = NumberRange(high=1e15)
-SLOWDOWN = NumberRange(low=1.0, high=1000.0)
-MONTHS = NumberRange(high=120.0, inclusive=False)
-GRID_G_PER_KWH = NumberRange(high=5000.0)
-PUE = NumberRange(low=1.0, high=10.0)
-HOST_FRACTION = NumberRange(high=0.9)
-GPUS = NumberRange(low=1.0, high=100_000.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +42,9 @@ class Site:
 
     def __post_init__(self) -> None:
         stated = (
-            ("grid intensity (g/kWh)", self.grid_g_per_kwh, GRID_G_PER_KWH),
-            ("PUE", self.pue, PUE),
-            ("the host's share", self.host_fraction, HOST_FRACTION),
+            ("grid intensity (g/kWh)", self.grid_g_per_kwh, ranges.GRID_G_PER_KWH),
+            ("PUE", self.pue, ranges.PUE),
+            ("the host's share", self.host_fraction, ranges.HOST_FRACTION),
         )
         wrong = [
             f"{what}: {value:g} {refusal}."
@@ -199,19 +162,19 @@ default (100 GB: dstack.ai/docs, cloud.google.com/kubernetes-engine, 2026-11).""
 
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 INCLUDABLE = ("community", "any-vendor", "any-arch")
-_RANGES: dict[str, NumberRange] = {
-    "deadline_h": HOURS,
-    "budget_usd": DOLLARS,
-    "hours_per_month": HOURS_A_MONTH,
-    "work_total": WORK,
-    "egress_bytes": BYTES,
-    "storage_bytes": BYTES,
-    "boot_disk_bytes": BYTES,
-    "slo_ms": MILLISECONDS,
-    "max_slowdown": SLOWDOWN,
-    "price_usd_per_hour": DOLLARS,
-    "engineer_usd_per_hour": DOLLARS,
-    "horizon_months": MONTHS,
+_RANGES: dict[str, ranges.NumberRange] = {
+    "deadline_h": ranges.HOURS,
+    "budget_usd": ranges.DOLLARS,
+    "hours_per_month": ranges.HOURS_A_MONTH,
+    "work_total": ranges.WORK,
+    "egress_bytes": ranges.BYTES,
+    "storage_bytes": ranges.BYTES,
+    "boot_disk_bytes": ranges.BYTES,
+    "slo_ms": ranges.MILLISECONDS,
+    "max_slowdown": ranges.SLOWDOWN,
+    "price_usd_per_hour": ranges.DOLLARS,
+    "engineer_usd_per_hour": ranges.DOLLARS,
+    "horizon_months": ranges.MONTHS,
 }
 
 
@@ -406,9 +369,7 @@ def _out_of_range(requirements: Requirements) -> Iterator[str]:
     if requirements.price_usd_per_hour == 0:
         yield "--price 0: nothing is saved on a free machine; give its price an hour."
     if requirements.gpu_counts is not None:
-        low, high = requirements.gpu_counts
-        if GPUS.refusal(low) or GPUS.refusal(high) or low > high:
-            yield (
-                f"gpu_counts: {requirements.gpu_counts} is not (least, most), each {GPUS.low:g} to "
-                f"{GPUS.high:g}."
-            )
+        (low, high), sold = requirements.gpu_counts, ranges.GPUS
+        if sold.refusal(low) or sold.refusal(high) or low > high:
+            bounds = f"each {sold.low:g} to {sold.high:g}"
+            yield f"gpu_counts: {requirements.gpu_counts} is not (least, most), {bounds}."

@@ -6,7 +6,6 @@ service: at its link-local address, 50 ms a request, no proxy, no redirect, and 
 answer can hold a secret. `planner/models/data/clouds.toml` is the table of providers.
 """
 
-import http.client
 import os
 import re
 import socket
@@ -120,6 +119,8 @@ def ask(cloud: _Cloud) -> dict[str, str]:
 
 def _answer(address: str, method: str, path: str, headers: Mapping[str, str]) -> str | None:
     """Return one short text; None for any other answer than 200, a redirect included."""
+    import http.client  # noqa: PLC0415 - only on a cloud's machine
+
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
     try:
         connection.request(method, path, headers=dict(headers))
