@@ -25,6 +25,7 @@ ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
 """A word, a number, a list of words; each word may be a message itself."""
 _ENTRY = re.compile(r'^msgid "(.+)"\nmsgstr "(.*)"$', re.MULTILINE)
+_NUMBER = r"[-+\d.,e]*\d%?"
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -68,6 +69,44 @@ class Message(str):
             return str(self) if template is None else _fill(template, self.params, language)
         except KeyError:  # of another version, whose template had other parameters
             return str(self)
+
+
+def recognized(sentence: str, area: str) -> str:
+    """Return an English sentence as the message of an area that it is; any other as it is.
+
+    Of a sentence about a file (`FILE: ...`) what follows the file is recognized.
+    """
+    if isinstance(sentence, Message):
+        return sentence
+    file, _, about = sentence.partition(": ")
+    for code, fields, pattern in _patterns(area):
+        for text in (sentence, about):
+            if match := pattern.fullmatch(text):
+                figures = {n: _figure(t, fields[n]) for n, t in match.groupdict().items()}
+                own = Message.saved(text, code, figures)
+                named = {"job": file, "note": own}
+                return own if text == sentence else Message.saved(sentence, "note.about", named)
+    return sentence
+
+
+def _figure(text: str, spec: str) -> Parameter:
+    """Return what a sentence was given for a part of it: a word, or a number as it was rounded."""
+    number = text.replace(",", "").rstrip("%")
+    return float(number) / (100 if spec.endswith("%") else 1) if spec else text
+
+
+@cache
+def _patterns(area: str) -> tuple[tuple[str, Mapping[str, str], re.Pattern[str]], ...]:
+    """Return code, formats of the parameters and pattern of each sentence of an area."""
+    patterns = []
+    for code, template in catalog(ENGLISH).items():
+        fields, pattern = dict[str, str](), ""
+        for text, name, spec in _pieces(template) if code.startswith(f"{area}.") else ():
+            group = f"(?P<{name}>{_NUMBER if spec else '.+?'})" if name else ""
+            pattern += re.escape(text) + (f"(?P={name})" if name in fields else group)
+            fields |= {name: spec} if name else {}
+        patterns += [(code, fields, re.compile(pattern))] if pattern else []
+    return tuple(patterns)
 
 
 def join(parts: Iterable[str], kind: str = "clauses") -> str:

@@ -18,22 +18,8 @@ from planner.models.input_pipeline import (
 )
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s
 from planner.serving.search import RATE_SPREAD
+from planner.signals import thresholds
 from planner.signals.condition import Signals
-from planner.signals.thresholds import (
-    BUSY,
-    CHECKPOINT_SHARE,
-    COMMUNICATION,
-    COPIES,
-    CPU,
-    CPU_FULL,
-    DATA_WAIT,
-    FAST_READS_MIB_S,
-    FEW_ITEMS,
-    LINK_FULL,
-    SERVES,
-    STARVED,
-    TOGETHER,
-)
 
 # One core stays with the training process; PyTorch itself warns above the cores that there are.
 _KEPT_CORES = 1
@@ -114,7 +100,7 @@ def own_reading(signals: Signals) -> OwnReading | None:
 def _is_slow(signals: Signals) -> bool:
     """Return whether neither disk nor network is known to be read as fast as a usual disk gives."""
     rates = (number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
-    return all((rate or 0.0) < FAST_READS_MIB_S for rate in rates)
+    return all((rate or 0.0) < thresholds.FAST_READS_MIB_S for rate in rates)
 
 
 def workers_effect(signals: Signals) -> Range | None:
@@ -124,10 +110,10 @@ def workers_effect(signals: Signals) -> Range | None:
 
 
 def _workers(signals: Signals) -> Range | None:
-    cpu = number(signals, CPU)
+    cpu = number(signals, thresholds.CPU)
     if cpu is None or cpu <= 0.0:
         return None
-    if cpu >= CPU_FULL:  # full cores do no more than what is left of them
+    if cpu >= thresholds.CPU_FULL:  # full cores do no more than what is left of them
         low, mid, high = _FULL_CPU if cpu < _NO_CORE_LEFT else (1.0, 1.0, 1.3)
         return (low, min(mid, math.sqrt(1.0 / cpu)), min(high, max(low, 1.0 / cpu)))
     if (own := workers_effect(signals)) is not None:
@@ -137,8 +123,8 @@ def _workers(signals: Signals) -> Range | None:
 
 
 def _environments(signals: Signals) -> Range | None:
-    cpu = number(signals, CPU)
-    return _up_to(min(_MOST_FROM_CORES, 1.0 / cpu)) if cpu and cpu < CPU_FULL else None
+    cpu = number(signals, thresholds.CPU)
+    return _up_to(min(_MOST_FROM_CORES, 1.0 / cpu)) if cpu and cpu < thresholds.CPU_FULL else None
 
 
 def _prefetch(signals: Signals) -> Range | None:
@@ -147,11 +133,13 @@ def _prefetch(signals: Signals) -> Range | None:
 
 
 def _cache(signals: Signals) -> Range | None:
-    cpu = number(signals, CPU)
+    cpu = number(signals, thresholds.CPU)
     if (reading := number(signals, "host.reading_cores")) is not None:
         cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
     if _is_slow(signals) and (core := number(signals, "host.cpu_busiest_core.mean")) is not None:
-        cpu = max(core if core >= CPU_FULL else 0.0, cpu or 0.0)  # one that decodes all the time
+        cpu = max(
+            core if core >= thresholds.CPU_FULL else 0.0, cpu or 0.0
+        )  # one that decodes all the time
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
     return _up_to(max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu)))
@@ -162,7 +150,7 @@ def _copying_share(signals: Signals) -> float | None:
     timed = number(signals, "step.h2d_exposed")
     if timed is not None:
         return timed
-    busy, link = number(signals, BUSY), number(signals, "io.pcie_rx_fraction")
+    busy, link = number(signals, thresholds.BUSY), number(signals, "io.pcie_rx_fraction")
     return None if busy is None or link is None else 1.0 - busy
 
 
@@ -195,7 +183,7 @@ def _batch_gain(fixed: float, growth: float) -> float:
 
 
 def _empty(signals: Signals) -> float | None:
-    busy, sm = number(signals, BUSY), number(signals, "util.sm_active.mean")
+    busy, sm = number(signals, thresholds.BUSY), number(signals, "util.sm_active.mean")
     return None if not busy or sm is None else max(0.0, 1.0 - sm / busy)
 
 
@@ -216,7 +204,7 @@ def _batch(signals: Signals) -> Range | None:
     if growth is None or empty is None:
         return None
     mid, high = (_batch_gain(fixed, growth) for fixed in (empty / 2.0, empty))
-    if batch is not None and batch <= FEW_ITEMS:
+    if batch is not None and batch <= thresholds.FEW_ITEMS:
         mid, high = high, growth
     return (min(_WORST_OF_DOUBLING, mid), mid, high)
 
@@ -236,7 +224,7 @@ def _fuller(signals: Signals) -> Range | None:
 def _accumulate(signals: Signals) -> Range | None:
     part = _REDUCED if signals["job.parallelism"] == "fsdp" else 1.0
     mid, high = (1.0 / (1.0 - part + part / n) for n in (_ACCUMULATED / 2.0, _ACCUMULATED))
-    return None if number(signals, COMMUNICATION) is None else (1.0, mid, high)
+    return None if number(signals, thresholds.COMMUNICATION) is None else (1.0, mid, high)
 
 
 def _faster_network(signals: Signals) -> Range | None:
@@ -259,7 +247,7 @@ def _uncapped(signals: Signals) -> Range | None:
 def _cool(signals: Signals) -> Range | None:
     """Return what it brings that the slowest GPU, for which all wait, clocks as the fastest."""
     behind = number(signals, "clock.behind")
-    if not behind or signals["job.parallelism"] not in TOGETHER:
+    if not behind or signals["job.parallelism"] not in thresholds.TOGETHER:
         return None
     return (1.0, 1.0 / (1.0 - behind), 1.0 / (1.0 - behind))
 
@@ -267,7 +255,7 @@ def _cool(signals: Signals) -> Range | None:
 def _compiled(signals: Signals) -> Range | None:
     if not _kernels_limit(signals):
         return None
-    if signals["job.kind"] in SERVES:
+    if signals["job.kind"] in thresholds.SERVES:
         return _COMPILED_SERVING
     return _COMPILED_TRAINING[signals["job.precision"] in ("fp32", "tf32", None)]
 
@@ -314,7 +302,9 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "larger-batch": _batch,
     "gradient-accumulation": _accumulate,
     "compile": _compiled,
-    "channels-last": lambda s: _CHANNELS_LAST_SERVING if s["job.kind"] in SERVES else None,
+    "channels-last": lambda s: (
+        _CHANNELS_LAST_SERVING if s["job.kind"] in thresholds.SERVES else None
+    ),
     "dynamic-batching": _requests,
     "more-requests": _fuller,
     "quantization": _quantized,
@@ -323,8 +313,8 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
 
 
 def _kernels_limit(signals: Signals) -> bool:
-    busy = number(signals, BUSY)
-    return busy is not None and busy >= STARVED
+    busy = number(signals, thresholds.BUSY)
+    return busy is not None and busy >= thresholds.STARVED
 
 
 def fitted(action: Action, signals: Signals) -> Action:
@@ -353,10 +343,13 @@ def _share(action: Action, signals: Signals) -> float:
         copying = _of_waiting(signals)
         return copying if action.mechanism == "copying" else 1.0 - copying
     if action.mechanism in ("arithmetic", "exchange"):
-        busy, exchange = number(signals, BUSY) or 1.0, number(signals, COMMUNICATION) or 0.0
+        busy, exchange = (
+            number(signals, thresholds.BUSY) or 1.0,
+            number(signals, thresholds.COMMUNICATION) or 0.0,
+        )
         exchanging = min(1.0, exchange / busy)
         return exchanging if action.mechanism == "exchange" else 1.0 - exchanging
-    writes = (number(signals, "step.checkpoint_exposed") or 0.0) >= CHECKPOINT_SHARE
+    writes = (number(signals, "step.checkpoint_exposed") or 0.0) >= thresholds.CHECKPOINT_SHARE
     if action.mechanism == "checkpointing":
         return float(writes)
     if writes:
@@ -366,15 +359,15 @@ def _share(action: Action, signals: Signals) -> float:
 
 def _of_waiting(signals: Signals) -> float:
     """Return the share of input waiting that is copying: as timed, else all where PCIe is full."""
-    data, copies = number(signals, DATA_WAIT), number(signals, COPIES)
+    data, copies = number(signals, thresholds.DATA_WAIT), number(signals, thresholds.COPIES)
     if data is None and copies is None:
-        return float((number(signals, "io.pcie_rx_fraction") or 0.0) >= LINK_FULL)
+        return float((number(signals, "io.pcie_rx_fraction") or 0.0) >= thresholds.LINK_FULL)
     total = (data or 0.0) + (copies or 0.0)
     return (copies or 0.0) / total if total else 0.0
 
 
 def _optimizer_share(signals: Signals) -> float:
-    waits, busy = number(signals, "step.optimizer_exposed"), number(signals, BUSY)
+    waits, busy = number(signals, "step.optimizer_exposed"), number(signals, thresholds.BUSY)
     if waits is None or busy is None or busy >= 1.0:
         return 0.0
     return min(1.0, waits / (1.0 - busy))

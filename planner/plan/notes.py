@@ -26,7 +26,7 @@ from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
-from pricing.message import Message, join
+from pricing.message import Message, join, recognized
 from pricing.money import plain, whole_dollars
 
 _NAMED = 10
@@ -242,7 +242,8 @@ def _gaps(job: JobDraft) -> Iterator[Message]:
 
 
 def _about(job: JobDraft, note: str) -> Message:
-    return Message("note.about", job=job.name, note=note)
+    """Return a note on a job; one of a saved profile is the message again that it was."""
+    return Message("note.about", job=job.name, note=recognized(note, "read"))
 
 
 def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:

@@ -21,28 +21,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from planner.models import gpu_speed
 from planner.models.coefficients import coefficients, memoize
 from planner.models.estimate import Estimate, exactly, product, within
-from planner.models.gpu_speed import (
-    CUDA,
-    Family,
-    Specs,
-    WorkClass,
-    family,
-    has_tf32,
-    interval_factor,
-    is_measured,
-    is_single,
-    law,
-    log_score,
-    peak_tflops,
-    predicted,
-    serves_language_model,
-    specs,
-    steps,
-    trained_on,
-    work_class,
-)
 from planner.prediction.slices import whole_gpu
 from planner.profile import frameworks
 from planner.profile.model import Profile
@@ -62,7 +43,7 @@ _RAY_TRACING = ("7.5", "8.6", "8.9", "12.0")
 
 def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
     """Return what says of a GPU what the job uses of today's that it lacks, or may lack."""
-    language = profile.job.kind.serves and serves_language_model(profile)
+    language = profile.job.kind.serves and gpu_speed.serves_language_model(profile)
     # Engines serve a model in the format it is published in, bf16 as a rule, unless told otherwise.
     precision = profile.job.precision or ("bf16" if language else "")
     row = coefficients("precisions").get(precision, {})
@@ -152,7 +133,7 @@ _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small 
 _GUESSES_SERVED, _GUESSES, _GUESSES_SIMULATED = (
     ("fp16", "fp32"),
     ("fp32", "amp-fp16"),
-    (CUDA, "fp64"),
+    (gpu_speed.CUDA, "fp64"),
 )
 _KEPT = 8192  # answers of the laws of classes; a fleet on ten GPU models asks for some hundreds
 
@@ -188,7 +169,7 @@ class Kernels:
     precision: str | None
     shown: str
     counters: _Counters | None
-    classes: Mapping[str, WorkClass]
+    classes: Mapping[str, gpu_speed.WorkClass]
     serves: bool
     either: bool
     small: float | None
@@ -223,7 +204,7 @@ def read_kernels(profile: Profile) -> Kernels:
         precision=precision,
         shown=shown,
         counters=_counters(profile, shown),
-        classes={guess: work_class(profile, guess) for guess in (*considered, "tf32")},
+        classes={guess: gpu_speed.work_class(profile, guess) for guess in (*considered, "tf32")},
         serves=profile.job.kind.serves,
         either=arithmetic(profile) == "either",
         small=None if used_gib is None or used_gib >= _SMALL_MEMORY * room else used_gib / room,
@@ -319,21 +300,21 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     if carried == "double":
         return "fp64", ""
     outside = carried == "single" or frameworks.family(program) in _NO_TENSORS
-    if tensor is None and is_single(named or CUDA) and outside:
-        return CUDA, Message("speed.no-tensor-code", framework=program or "")
+    if tensor is None and gpu_speed.is_single(named or gpu_speed.CUDA) and outside:
+        return gpu_speed.CUDA, Message("speed.no-tensor-code", framework=program or "")
     if tensor is None or named in ("int8", "int4"):
         return named, ""
     if tensor >= _NO_TENSOR:
-        busy = named == "fp32" and has_tf32(source)
+        busy = named == "fp32" and gpu_speed.has_tf32(source)
         return ("tf32", Message("speed.tf32-seen")) if busy else (named, "")
-    if has_tf32(source) or not is_single(named):
-        return CUDA, Message("speed.no-tf32-seen", precision=named or "not")
+    if gpu_speed.has_tf32(source) or not gpu_speed.is_single(named):
+        return gpu_speed.CUDA, Message("speed.no-tf32-seen", precision=named or "not")
     return named, ""
 
 
 def _weak_if_new(estimate: Estimate, source: Gpu, target: Gpu) -> Estimate:
     """Return an estimate, weak and wide where no class measured a GPU's generation."""
-    unmeasured = [gpu.architecture for gpu in (source, target) if not is_measured(gpu)]
+    unmeasured = [gpu.architecture for gpu in (source, target) if not gpu_speed.is_measured(gpu)]
     if not unmeasured:
         return estimate
     factor = max(_WEAK_FACTOR, estimate.high / estimate.mid)
@@ -346,7 +327,9 @@ def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate
     if kernels.precision != "fp32":
         return _roofline(kernels, counters, target, kernels.precision)
     # Whether the tensor cores were at work in TF32, nobody measured.
-    without, with_it = (_roofline(kernels, counters, target, way) for way in (CUDA, "tf32"))
+    without, with_it = (
+        _roofline(kernels, counters, target, way) for way in (gpu_speed.CUDA, "tf32")
+    )
     return without.spanning([with_it], _TF32_OR_NOT)
 
 
@@ -354,7 +337,7 @@ def _roofline(
     kernels: Kernels, counters: _Counters, target: Gpu, precision: str | None
 ) -> Estimate:
     source, (weight, damping, basis) = kernels.source, counters
-    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
+    arithmetic = gpu_speed.peak_tflops(target, precision) / gpu_speed.peak_tflops(source, precision)
     bandwidth = (target.memory_bandwidth_gb_s or 1.0) / (source.memory_bandwidth_gb_s or 1.0)
     ratio = arithmetic**weight * bandwidth ** (1.0 - weight)
     return _weak_if_new(within(ratio**damping, _COUNTER_FACTOR, basis), source, target)
@@ -375,9 +358,13 @@ def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
 
 def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up by the law of the job's class at one precision."""
-    if precision == "fp32" and has_tf32(target) and not has_tf32(kernels.source):
+    if (
+        precision == "fp32"
+        and gpu_speed.has_tf32(target)
+        and not gpu_speed.has_tf32(kernels.source)
+    ):
         # Whether the code would use TF32 elsewhere, nothing tells: the middle is that without it.
-        without = _of_class("fp32", kernels.source, target, CUDA)
+        without = _of_class("fp32", kernels.source, target, gpu_speed.CUDA)
         return without.spanning([_at("tf32", kernels, target)], _TF32_OR_NOT)
     name = kernels.classes[precision]
     speed = _of_class(name, kernels.source, target, precision)
@@ -386,14 +373,16 @@ def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
 
 
 @memoize(_KEPT)
-def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
+def _of_class(name: gpu_speed.WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the speed-up by the law of a class."""
     if name == "training":
         return _training(source, target, precision)
     if name == "other":
         return _by_peak_rates(source, target, precision)
-    used = CUDA if name == "fp32" else precision
-    return _weak_if_new(predicted(law(name), source, target, used), source, target)
+    used = gpu_speed.CUDA if name == "fp32" else precision
+    return _weak_if_new(
+        gpu_speed.predicted(gpu_speed.law(name), source, target, used), source, target
+    )
 
 
 def _by_peak_rates(source: Gpu, target: Gpu, precision: str) -> Estimate:
@@ -414,32 +403,32 @@ def _by_resources(source: Gpu, target: Gpu, precision: str) -> Estimate:
     it has more of, as one of short kernels does. The middle is the rule of all classes, arithmetic
     and bandwidth (`planner.models.gpu_speed.RULE`).
     """
-    peak, bandwidth, power = (math.exp(step) for step in steps(source, target, precision))
-    is_alike = family(source) == family(target)
+    peak, bandwidth, power = (math.exp(step) for step in gpu_speed.steps(source, target, precision))
+    is_alike = gpu_speed.family(source) == gpu_speed.family(target)
     ends = (peak, bandwidth, power if is_alike else 1.0)
     mid = math.sqrt(peak * bandwidth)
     basis = Message("speed.resources")
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=basis, weak=not is_alike)
 
 
-def spec_family(precision: str) -> Family:
+def spec_family(precision: str) -> gpu_speed.Family:
     """Return the family of the fit that a precision belongs to."""
-    return "single" if is_single(precision) else "half"
+    return "single" if gpu_speed.is_single(precision) else "half"
 
 
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     named = "tf32" if precision == "fp32" else precision
     source_specs, target_specs = (_specs(gpu, named) for gpu in (source, target))
     log = log_ratio(source, target, named)
-    factor = interval_factor(source_specs, target_specs, spec_family(named))
+    factor = gpu_speed.interval_factor(source_specs, target_specs, spec_family(named))
     fitted = coefficients("speed")["half"]["gpu"]
     unseen = [gpu.name for gpu in (source_specs, target_specs) if gpu.name not in fitted]
     basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:
         basis = Message("speed.specifications", gpus=join(unseen, "and"), terms=_TERMS)
     for gpu, sign in ((target, 1.0), (source, -1.0)):
-        if not trained_on(gpu):  # what its generation does in other work
-            log += sign * law("scaled-training").families.get(family(gpu), 0.0)
+        if not gpu_speed.trained_on(gpu):  # what its generation does in other work
+            log += sign * gpu_speed.law("scaled-training").families.get(gpu_speed.family(gpu), 0.0)
             factor = max(factor, _SPECIFICATION_FACTOR)
     estimate = within(math.exp(log), factor, basis)
     return _weak_if_new(estimate, source, target)
@@ -448,11 +437,13 @@ def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
 def log_ratio(source: Gpu, target: Gpu, precision: str) -> float:
     """Return ln of the fitted speed-up of training."""
     part = spec_family(precision)
-    return log_score(_specs(target, precision), part) - log_score(_specs(source, precision), part)
+    return gpu_speed.log_score(_specs(target, precision), part) - gpu_speed.log_score(
+        _specs(source, precision), part
+    )
 
 
-def _specs(gpu: Gpu, precision: str) -> Specs:
-    return specs(gpu, peak_tflops(gpu, precision))
+def _specs(gpu: Gpu, precision: str) -> gpu_speed.Specs:
+    return gpu_speed.specs(gpu, gpu_speed.peak_tflops(gpu, precision))
 
 
 def _damped(speed: Estimate, memory_fraction: float) -> Estimate:

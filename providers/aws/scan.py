@@ -13,19 +13,7 @@ from msgspec.structs import replace
 
 from pricing.catalog.regions import is_in
 from pricing.tables import members, objects
-from providers.account_scan import (
-    ADDRESS,
-    DAYS,
-    DISK,
-    USE,
-    ScanDraft,
-    ScannedItem,
-    address_usd_per_hour,
-    attach,
-    command,
-    disk_usd_per_hour,
-    measured,
-)
+from providers import account_scan
 from providers.aws.access import AwsClient, AwsClients, open_session, sdk_errors
 from providers.aws.calls import PROVIDER
 from providers.aws.inventory import Item, enabled_regions, items, join_regions, tags_of
@@ -54,7 +42,7 @@ _Use = Mapping[tuple[str, str], list[float]]
 """Machine and metric -> its hours."""
 
 
-def scan(request: Request) -> ScanDraft:
+def scan(request: Request) -> account_scan.ScanDraft:
     """Return what the account shows; a region that may not be asked hides no other.
 
     Raises:
@@ -64,33 +52,35 @@ def scan(request: Request) -> ScanDraft:
     with sdk_errors("finding credentials"):
         clients = AwsClients(open_session(), lambda _date: None)
     regions = [n for n in enabled_regions(clients) if is_in(PROVIDER, n, request.regions)]
-    draft = ScanDraft(provider=PROVIDER)
+    draft = account_scan.ScanDraft(provider=PROVIDER)
     join_regions(draft, in_each(regions, partial(_region, clients, request.now)))
     return draft
 
 
-def _region(clients: AwsClients, now: datetime, region: str) -> ScanDraft:
+def _region(clients: AwsClients, now: datetime, region: str) -> account_scan.ScanDraft:
     """Return what a region shows."""
-    draft, ec2 = ScanDraft(provider=PROVIDER), clients.get("ec2", region)
+    draft, ec2 = account_scan.ScanDraft(provider=PROVIDER), clients.get("ec2", region)
     machines = list[Item]()
     disks: list[Item] | None = None
     addresses: list[Item] | None = None
     with draft.asking(MACHINE, region), sdk_errors("listing machines"):
         listed = items(ec2, MACHINE, _ALIVE)
         machines = [m for m in listed if _GPU_FAMILY.match(str(m["InstanceType"]))]
-    with draft.asking(DISK, region), sdk_errors("listing volumes"):
+    with draft.asking(account_scan.DISK, region), sdk_errors("listing volumes"):
         pages = ec2.get_paginator("describe_volumes").paginate()
         disks = [disk for page in pages for disk in page["Volumes"]]
-    with draft.asking(ADDRESS, region), sdk_errors("listing addresses"):
+    with draft.asking(account_scan.ADDRESS, region), sdk_errors("listing addresses"):
         addresses = list(ec2.describe_addresses()["Addresses"])
     use: _Use = {}
     if machines:
-        with draft.asking(USE, region), sdk_errors("reading use"):
+        with draft.asking(account_scan.USE, region), sdk_errors("reading use"):
             ids = [str(machine[_INSTANCE]) for machine in machines]
             use = _use(clients.get("cloudwatch", region), ids, now)
     for machine in machines:
         item = _attached(_machine(machine, region), disks, addresses, machine, now)
-        draft.take(measured(item, *(use.get((item.id, name), ()) for name in (_CPU, _GPU))))
+        draft.take(
+            account_scan.measured(item, *(use.get((item.id, name), ()) for name in (_CPU, _GPU)))
+        )
     for disk in disks or ():
         if disk["State"] == "available":
             draft.take(_disk(disk, region, now))
@@ -106,7 +96,7 @@ def _run(tags: Mapping[str, str]) -> str | None:
     return marks.run if marks else run_of_pool(tags.get("eks:nodegroup-name", "")) or None
 
 
-def _machine(machine: Item, region: str) -> ScannedItem:
+def _machine(machine: Item, region: str) -> account_scan.ScannedItem:
     tags, id_ = tags_of(machine), str(machine["InstanceId"])
     state = str(members(machine["State"])["Name"])
     group = tags.get("aws:autoscaling:groupName", "")
@@ -117,7 +107,7 @@ def _machine(machine: Item, region: str) -> ScannedItem:
     cores = members(machine.get("CpuOptions") or {})
     vcpus = int(str(cores.get("CoreCount") or 0)) * int(str(cores.get("ThreadsPerCore") or 1))
     started = machine.get("LaunchTime")
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
         kind=MACHINE,
         id=id_,
@@ -134,17 +124,17 @@ def _machine(machine: Item, region: str) -> ScannedItem:
         is_billed=state not in _STOPPED,
         idle=True if state in _STOPPED else None,
         why="stopped; its disks are billed" if state in _STOPPED else "",
-        command=command(*ends),
+        command=account_scan.command(*ends),
     )
 
 
 def _attached(
-    item: ScannedItem,
+    item: account_scan.ScannedItem,
     disks: Iterable[Item] | None,
     addresses: Iterable[Item] | None,
     machine: Item,
     now: datetime,
-) -> ScannedItem:
+) -> account_scan.ScannedItem:
     """Return a machine with the prices of its disks and addresses."""
     prices = list[Decimal | None]()
     if disks is None:
@@ -155,8 +145,8 @@ def _attached(
         item = replace(item, disk_gib=float(sum(int(str(disk["Size"])) for disk in own)))
     elastic = sum(address.get("InstanceId") == item.id for address in addresses or ())
     count = elastic or bool(machine.get("PublicIpAddress"))
-    prices += [address_usd_per_hour(PROVIDER, now.date())] * count
-    return attach(item, prices)
+    prices += [account_scan.address_usd_per_hour(PROVIDER, now.date())] * count
+    return account_scan.attach(item, prices)
 
 
 def _holders(disk: Item) -> list[object]:
@@ -170,15 +160,17 @@ def _disk_price(disk: Item, region: str, now: datetime) -> Decimal | None:
     if kind == _USUAL_DISK and (iops > _FREE_IOPS or speed > _FREE_MIB_S):
         return None
     kind = "" if kind == _USUAL_DISK else kind
-    return disk_usd_per_hour(PROVIDER, now.date(), region, Decimal(str(disk["Size"])), kind)
+    return account_scan.disk_usd_per_hour(
+        PROVIDER, now.date(), region, Decimal(str(disk["Size"])), kind
+    )
 
 
-def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
+def _disk(disk: Item, region: str, now: datetime) -> account_scan.ScannedItem:
     tags, id_ = tags_of(disk), str(disk["VolumeId"])
     created, claim = disk.get("CreateTime"), tags.get("kubernetes.io/created-for/pvc/name", "")
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
-        kind=DISK,
+        kind=account_scan.DISK,
         id=id_,
         name=tags.get("Name", ""),
         region=region,
@@ -190,23 +182,25 @@ def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
         disk_gib=float(str(disk["Size"])),
         usd_per_hour=_disk_price(disk, region, now),
         why=f"attached to nothing{f'; Kubernetes claim {claim}' if claim else ''}",
-        command=command("aws", "ec2", "delete-volume", "--region", region, "--volume-id", id_),
+        command=account_scan.command(
+            "aws", "ec2", "delete-volume", "--region", region, "--volume-id", id_
+        ),
     )
 
 
-def _address(address: Item, region: str, now: datetime) -> ScannedItem:
+def _address(address: Item, region: str, now: datetime) -> account_scan.ScannedItem:
     tags = tags_of(address)
     id_ = str(address.get("AllocationId") or address["PublicIp"])
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
-        kind=ADDRESS,
+        kind=account_scan.ADDRESS,
         id=id_,
         name=tags.get("Name", "") or str(address.get("PublicIp", "")),
         region=region,
         tags=tags,
         run=_run(tags),
-        usd_per_hour=address_usd_per_hour(PROVIDER, now.date()),
-        command=command(
+        usd_per_hour=account_scan.address_usd_per_hour(PROVIDER, now.date()),
+        command=account_scan.command(
             "aws", "ec2", "release-address", "--region", region, "--allocation-id", id_
         ),
     )
@@ -223,7 +217,7 @@ def _use(cloudwatch: AwsClient, ids: Sequence[str], now: datetime) -> _Use:
         part = series[first : first + _MOST_QUERIES]
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
             MetricDataQueries=[_query(f"m{index}", *row) for index, row in enumerate(part)],
-            StartTime=now - timedelta(days=DAYS),
+            StartTime=now - timedelta(days=account_scan.DAYS),
             EndTime=now,
         )
         for result in (result for page in pages for result in page["MetricDataResults"]):

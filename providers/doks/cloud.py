@@ -8,32 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from pricing.errors import InputError, ProviderError
 from pricing.tables import members, objects
+from providers import interface
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.digitalocean.cloud import DigitalOceanCloud
 from providers.doks import inventory
 from providers.doks.ender import with_labels
 from providers.doks.inventory import PROVIDER
-from providers.interface import (
-    ANYWHERE,
-    MACHINE,
-    NODE,
-    NOT_BY_ITSELF,
-    Connection,
-    Creation,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    MarksByRun,
-    NoCapacityError,
-    Place,
-    PoolCloud,
-    Regions,
-    Resource,
-    UncertainError,
-    pool_of,
-    run_of_node,
-)
 from providers.ownership_tags import OwnershipTags, read_labels
 from providers.token_api import JsonDocument, TokenAccess
 
@@ -44,7 +24,7 @@ _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as for Droplets: ours."""
 
 
-def connect(connection: Connection) -> "DoksCloud":
+def connect(connection: interface.Connection) -> "DoksCloud":
     """Return the clusters of the account that the environment names.
 
     Raises:
@@ -54,7 +34,7 @@ def connect(connection: Connection) -> "DoksCloud":
 
 
 @dataclass(kw_only=True)
-class DoksCloud(PoolCloud):
+class DoksCloud(interface.PoolCloud):
     """The Kubernetes clusters of an account.
 
     Attributes:
@@ -77,22 +57,24 @@ class DoksCloud(PoolCloud):
         return self._droplets.api
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
+    def resources_to_create(
+        spec: interface.LaunchSpec, target: interface.Place
+    ) -> tuple[interface.Creation, ...]:
         """Return the call of a launch; pure."""
-        return (inventory.creation(spec, pool_of(spec, _TITLE), target),)
+        return (inventory.creation(spec, interface.pool_of(spec, _TITLE), target),)
 
     @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(spec: interface.LaunchSpec) -> tuple[str, ...]:
         """Return our call, and what the cluster does; pure."""
-        pool = pool_of(spec, _TITLE)
+        pool = interface.pool_of(spec, _TITLE)
         return (
             f"DELETE {inventory.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
-            _IN_CLUSTER if spec.self_destroy else NOT_BY_ITSELF,
+            _IN_CLUSTER if spec.self_destroy else interface.NOT_BY_ITSELF,
         )
 
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+    def check(self, spec: interface.LaunchSpec) -> tuple[interface.LaunchSpec, tuple[str, ...]]:
         """Return the launch in the region of its cluster, and notes; change nothing."""
-        pool = pool_of(spec, _TITLE)
+        pool = interface.pool_of(spec, _TITLE)
         if pool.min_nodes == 0:
             raise InputError(
                 "--min 0: the autoscaler of DOKS keeps one node at least; give --min 1. `gpucost "
@@ -112,7 +94,9 @@ class DoksCloud(PoolCloud):
         options = members(answer.get("options") or {})
         sizes = {str(entry.get("slug")) for entry in objects(options.get("sizes") or ())}
         if sizes and size not in sizes:
-            raise NoCapacityError(f"DigitalOcean Kubernetes takes no nodes of size {size} now.")
+            raise interface.NoCapacityError(
+                f"DigitalOcean Kubernetes takes no nodes of size {size} now."
+            )
         places = tuple(
             replace(entry, region=region) for entry in spec.places if entry.region in ("", region)
         )
@@ -123,7 +107,7 @@ class DoksCloud(PoolCloud):
             )
         # A size that is short in the region still is accepted by the API: its nodes wait.
         _, notes = self._droplets.check(
-            replace(spec, pool=None, places=places, self_destroy=False, ssh_from=ANYWHERE)
+            replace(spec, pool=None, places=places, self_destroy=False, ssh_from=interface.ANYWHERE)
         )
         pool = replace(pool, cluster=str(cluster["name"]), cluster_id=str(cluster["id"]))
         return replace(spec, places=places[:1], pool=pool), notes
@@ -136,7 +120,7 @@ class DoksCloud(PoolCloud):
         """Return the droplets that are used and allowed: nodes are Droplets."""
         return self._droplets.limits()
 
-    def create(self, creation: Creation) -> Resource:
+    def create(self, creation: interface.Creation) -> interface.Resource:
         """Send one POST, never repeated."""
         doing = f"making pool {creation.name}"
         body = dict(creation.arguments)
@@ -146,30 +130,38 @@ class DoksCloud(PoolCloud):
         created = answer.get("node_pool") if isinstance(answer, dict) else None
         marks = read_labels(body["labels"], inventory.LABEL_SEPARATOR)
         if not isinstance(created, Mapping) or "id" not in created or marks is None:
-            raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
+            raise interface.UncertainError(
+                f"DigitalOcean: {doing}: the answer does not say what was made."
+            )
         return inventory.pool_resource(cluster, creation.region, created, marks)
 
-    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
+    def _list(
+        self, regions: interface.Regions, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+    ) -> interface.Listing:
         """Return pools with our marks or names, and their nodes; of the whole account."""
         _ = regions
         return inventory.listing(self._api, kinds, marks_by_run, tuple(self._clusters))
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(
+        self, entry: interface.JournaledResource, marks: OwnershipTags
+    ) -> interface.ExistenceCheck:
         """Return what the API answers about that id."""
-        if entry.kind == NODE:
+        if entry.kind == interface.NODE:
             return inventory.look_at_node(self._api, entry.id, marks)
         self._clusters[inventory.cluster_of(entry.id)] = None
         return inventory.look_at_pool(self._api, entry.id, entry.region, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: interface.Resource) -> str:
         """Return why nothing in the cluster would end a pool at its deadline; empty: it would."""
         pool = inventory.read_pool(self._api, machine.id)
         labels = {} if pool is None else pool.get("labels") or {}
         return "" if labels.get(inventory.ENDER) == inventory.ARMED else _UNSEEN
 
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(
+        self, resource: interface.Resource, marks: OwnershipTags
+    ) -> tuple[interface.Resource, ...]:
         """Put marks with a later deadline on a pool, as its labels; on a node nothing is read."""
-        if resource.kind == NODE:
+        if resource.kind == interface.NODE:
             return ()
         doing = f"marking {resource.name} with its deadline"
         pool = inventory.read_pool(self._api, resource.id)
@@ -179,13 +171,13 @@ class DoksCloud(PoolCloud):
         self._api.change("PUT", inventory.own_path(resource.id), body, doing)
         return ()
 
-    def _end_pool(self, pool: Resource) -> bool:
+    def _end_pool(self, pool: interface.Resource) -> bool:
         return self._api.delete(inventory.own_path(pool.id), f"ending {pool.kind} {pool.name}")
 
-    def _end_node(self, node: Resource) -> bool:
-        if run_of_node(node.name) != node.marks.run:
+    def _end_node(self, node: interface.Resource) -> bool:
+        if interface.run_of_node(node.name) != node.marks.run:
             raise ProviderError(f"{node.name} is not named as a node of {node.marks.run}.")
-        return self._droplets.destroy(replace(node, kind=MACHINE))
+        return self._droplets.destroy(replace(node, kind=interface.MACHINE))
 
 
 def _chosen(clusters: list[JsonDocument], name_or_id: str) -> JsonDocument:

@@ -11,27 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from pricing.tables import elements, members, objects
+from providers import interface
 from providers.digitalocean.access import DigitalOceanApi
 from providers.digitalocean.resources import region_of
 from providers.doks.ender import UNTIL
-from providers.interface import (
-    NODE,
-    POOL,
-    Creation,
-    ExistenceCheck,
-    ForbiddenError,
-    LaunchSpec,
-    Listing,
-    ListingDraft,
-    MarksByRun,
-    NodePool,
-    Place,
-    Resource,
-    State,
-    pool_name,
-    run_of_node,
-    run_of_pool,
-)
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 from providers.token_api import JsonDocument
 
@@ -48,10 +31,12 @@ def pool_path(cluster_id: str) -> str:
     return f"{PATH}/{cluster_id}/node_pools"
 
 
-def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
+def creation(
+    spec: interface.LaunchSpec, pool: interface.NodePool, target: interface.Place
+) -> interface.Creation:
     """Return the call of a launch: a pool of as many nodes as it begins with."""
     body: dict[str, Any] = {
-        "name": pool_name(spec.marks),
+        "name": interface.pool_name(spec.marks),
         "size": target.instance_type,
         "count": spec.count,
         "labels": spec.marks.labels(LABEL_SEPARATOR),
@@ -62,9 +47,9 @@ def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
     if pool.min_nodes is not None:
         body |= {"auto_scale": True, "min_nodes": pool.min_nodes, "max_nodes": pool.max_nodes}
     cluster = pool.cluster_id or pool.cluster
-    return Creation(
-        kind=POOL,
-        name=pool_name(spec.marks),
+    return interface.Creation(
+        kind=interface.POOL,
+        name=interface.pool_name(spec.marks),
         region=target.region,
         call=f"POST {pool_path(cluster)}",
         arguments={"cluster_id": cluster, **body},
@@ -82,7 +67,7 @@ def own_path(id_: str) -> str:
     return f"{pool_path(cluster)}/{own}"
 
 
-_STATES: Mapping[str, State] = {
+_STATES: Mapping[str, interface.State] = {
     "provisioning": "starting",
     "running": "running",
     "draining": "running",  # it computes, and is billed
@@ -97,12 +82,12 @@ CLUSTERS = "kubernetes_clusters"
 
 
 @dataclass(kw_only=True)
-class _PoolSearch(ListingDraft):
+class _PoolSearch(interface.ListingDraft):
     """A listing, and the ids of the clusters that were looked into."""
 
     clusters: set[str] = field(default_factory=set)
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: interface.Resource) -> None:
         """Take a resource by its id alone: a node that two answers show is one."""
         self.resources["", "", resource.id] = resource
 
@@ -110,9 +95,9 @@ class _PoolSearch(ListingDraft):
 def listing(
     api: DigitalOceanApi,
     kinds: tuple[str, ...],
-    marks_by_run: MarksByRun,
+    marks_by_run: interface.MarksByRun,
     also: Collection[str] = (),
-) -> Listing:
+) -> interface.Listing:
     """Return the pools of ours and their nodes, as far as they are shown.
 
     A token that may not look into clusters has made no pool; where the journal knows none either,
@@ -125,16 +110,16 @@ def listing(
         also: ids of clusters that are asked for where the list leaves them out.
     """
     search = _PoolSearch(provider=PROVIDER, runs=dict(marks_by_run))
-    with search.asking(POOL):
+    with search.asking(interface.POOL):
         try:
             for cluster in api.pages(PATH, CLUSTERS, _LISTING):
                 _look_into(cluster, search)
             _look_into_each(api, also, search)
-        except ForbiddenError:
+        except interface.ForbiddenError:
             if marks_by_run:
                 raise
-    if NODE in kinds and (marks_by_run or search.resources):
-        with search.asking(NODE):
+    if interface.NODE in kinds and (marks_by_run or search.resources):
+        with search.asking(interface.NODE):
             _look_for_nodes(api, search)
     return search.listing(kinds)
 
@@ -160,7 +145,7 @@ def _look_into(cluster: JsonDocument, search: _PoolSearch) -> None:
     """Take the pools of ours in a cluster, with their nodes."""
     search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
-        run = run_of_pool(str(pool.get("name")))
+        run = interface.run_of_pool(str(pool.get("name")))
         marks = search.owner_of_pool(run, read_labels(pool.get("labels"), LABEL_SEPARATOR))
         if marks is None and run:
             label = f"pool {pool['name']} of cluster {cluster.get('name')}"
@@ -177,7 +162,7 @@ def _look_for_nodes(api: DigitalOceanApi, search: _PoolSearch) -> None:
     unlisted, shown = dict[str, None](), {owned.id for owned in search.resources.values()}
     doing = "listing the nodes' Droplets"
     for droplet in api.pages("/v2/droplets", "droplets", doing, {"type": "gpus"}):
-        marks = search.runs.get(run_of_node(str(droplet.get("name"))))
+        marks = search.runs.get(interface.run_of_node(str(droplet.get("name"))))
         if marks is not None and str(droplet["id"]) not in shown:
             search.add(droplet_node(droplet, marks))
             unlisted |= dict.fromkeys(_clusters_of(droplet))
@@ -186,10 +171,10 @@ def _look_for_nodes(api: DigitalOceanApi, search: _PoolSearch) -> None:
 
 def pool_resource(
     cluster_id: str, region: str, pool: Mapping[str, Any], marks: OwnershipTags
-) -> Resource:
+) -> interface.Resource:
     """Return a pool of the API that is of a run."""
-    return Resource(
-        kind=POOL,
+    return interface.Resource(
+        kind=interface.POOL,
         id=f"{cluster_id}{_SEPARATOR}{pool['id']}",
         name=str(pool.get("name", "")),
         region=region,
@@ -200,7 +185,7 @@ def pool_resource(
     )
 
 
-def _state(pool: Mapping[str, Any]) -> State:
+def _state(pool: Mapping[str, Any]) -> interface.State:
     """Return how far a pool is: the API says it of its nodes alone."""
     states = [
         str(members(n.get("status") or {}).get("state")) for n in objects(pool.get("nodes") or ())
@@ -211,12 +196,12 @@ def _state(pool: Mapping[str, Any]) -> State:
     return "running" if running >= int(str(pool.get("count") or 0)) > 0 else "starting"
 
 
-def _nodes(pool: Mapping[str, Any], owned: Resource) -> Iterator[Resource]:
+def _nodes(pool: Mapping[str, Any], owned: interface.Resource) -> Iterator[interface.Resource]:
     """Yield the nodes of a pool that have a Droplet already."""
     for node in objects(pool.get("nodes") or ()):
         if node.get("droplet_id"):
-            yield Resource(
-                kind=NODE,
+            yield interface.Resource(
+                kind=interface.NODE,
                 id=str(node["droplet_id"]),
                 name=str(node.get("name", "")),
                 region=owned.region,
@@ -227,10 +212,10 @@ def _nodes(pool: Mapping[str, Any], owned: Resource) -> Iterator[Resource]:
             )
 
 
-def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> Resource:
+def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> interface.Resource:
     """Return a node as the Droplet that it is."""
-    return Resource(
-        kind=NODE,
+    return interface.Resource(
+        kind=interface.NODE,
         id=str(droplet["id"]),
         name=str(droplet.get("name", "")),
         region=region_of(droplet),
@@ -247,7 +232,7 @@ def _time(text: object) -> datetime | None:
 
 def look_at_pool(
     api: DigitalOceanApi, id_: str, region: str, marks: OwnershipTags
-) -> ExistenceCheck:
+) -> interface.ExistenceCheck:
     """Return what the API answers about a pool of the journal.
 
     Raises:
@@ -255,13 +240,15 @@ def look_at_pool(
     """
     pool = read_pool(api, id_)
     if pool is None:
-        return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
+        return interface.ExistenceCheck.not_shown("DigitalOcean: no such node pool")
     owned = pool_resource(cluster_of(id_), region, pool, marks)
     return replace(_identified(owned, pool), nodes=tuple(_nodes(pool, owned)))
 
 
-def _identified(owned: Resource, pool: JsonDocument) -> ExistenceCheck:
-    return ExistenceCheck.identified(owned, read_labels(pool.get("labels"), LABEL_SEPARATOR))
+def _identified(owned: interface.Resource, pool: JsonDocument) -> interface.ExistenceCheck:
+    return interface.ExistenceCheck.identified(
+        owned, read_labels(pool.get("labels"), LABEL_SEPARATOR)
+    )
 
 
 def read_pool(api: DigitalOceanApi, id_: str) -> JsonDocument | None:
@@ -274,7 +261,7 @@ def read_pool(api: DigitalOceanApi, id_: str) -> JsonDocument | None:
     return None if answer is None else dict(members(answer["node_pool"]))
 
 
-def look_at_node(api: DigitalOceanApi, id_: str, marks: OwnershipTags) -> ExistenceCheck:
+def look_at_node(api: DigitalOceanApi, id_: str, marks: OwnershipTags) -> interface.ExistenceCheck:
     """Return what the API answers about a node's Droplet: it is what is billed.
 
     Raises:
@@ -282,16 +269,16 @@ def look_at_node(api: DigitalOceanApi, id_: str, marks: OwnershipTags) -> Existe
     """
     answer = api.find(f"/v2/droplets/{id_}", f"looking at node {id_}")
     if answer is None:
-        return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
+        return interface.ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
     droplet = dict(members(answer["droplet"]))
-    run = run_of_node(str(droplet.get("name")))
+    run = interface.run_of_node(str(droplet.get("name")))
     if run and run != marks.run:
-        return ExistenceCheck.not_asked(f"it is a node of run {run}")
+        return interface.ExistenceCheck.not_asked(f"it is a node of run {run}")
     for pool in _pools_of(api, droplet):
         check = _identified(pool_resource("", "", pool, marks), pool)
         if not check.is_ours:
             return replace(check, why=f"it is a node of a pool, and {check.why}")
-    return ExistenceCheck.present(droplet_node(droplet, marks))
+    return interface.ExistenceCheck.present(droplet_node(droplet, marks))
 
 
 def _pools_of(api: DigitalOceanApi, droplet: JsonDocument) -> list[JsonDocument]:

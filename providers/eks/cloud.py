@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
+from providers import interface
 from providers.aws import schedule
 from providers.aws.access import AwsClients, if_known, sdk_errors
 from providers.aws.cloud import AwsCloud
@@ -19,28 +20,6 @@ from providers.aws.inventory import enabled_regions
 from providers.aws.placement import check_quota
 from providers.eks import inventory, note_region, seen_regions
 from providers.eks.inventory import PROVIDER
-from providers.interface import (
-    MACHINE,
-    NODE,
-    NOT_BY_ITSELF,
-    OUTSIDE,
-    POOL,
-    Connection,
-    Creation,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    MarksByRun,
-    NoCapacityError,
-    Place,
-    PoolCloud,
-    Regions,
-    Resource,
-    UncertainError,
-    pool_name,
-    pool_of,
-)
 from providers.ownership_tags import OwnershipTags, read_labels
 
 _TITLE = "Amazon EKS"
@@ -48,7 +27,7 @@ _LAG_S = 300.0
 """EKS documents no figure; its nodes are instances of EC2, whose guide says five minutes."""
 
 
-def connect(connection: Connection) -> "EksCloud":
+def connect(connection: interface.Connection) -> "EksCloud":
     """Return the clusters of the account of the SDK's own chain of credentials.
 
     Raises:
@@ -58,7 +37,7 @@ def connect(connection: Connection) -> "EksCloud":
 
 
 @dataclass(kw_only=True)
-class EksCloud(PoolCloud):
+class EksCloud(interface.PoolCloud):
     """The EKS clusters of an account.
 
     Attributes:
@@ -71,16 +50,18 @@ class EksCloud(PoolCloud):
     state: Path
     name: str = PROVIDER
     lag_s: float = _LAG_S
-    kinds: tuple[str, ...] = (POOL, NODE, OUTSIDE)
+    kinds: tuple[str, ...] = (interface.POOL, interface.NODE, interface.OUTSIDE)
     _clients: AwsClients = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._clients = AwsClients(self.account_cloud.session, self.note_clock)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
+    def resources_to_create(
+        spec: interface.LaunchSpec, target: interface.Place
+    ) -> tuple[interface.Creation, ...]:
         """Return the calls of a launch: what ends the group comes before it; pure."""
-        group = inventory.creation(spec, pool_of(spec, _TITLE), target)
+        group = inventory.creation(spec, interface.pool_of(spec, _TITLE), target)
         if not spec.end_role:
             return (group,)
         names = {"ClusterName": group.arguments["clusterName"], "NodegroupName": group.name}
@@ -88,17 +69,17 @@ class EksCloud(PoolCloud):
         return (schedule.creation(spec, group.name, target.region, ends), group)
 
     @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(spec: interface.LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
-        group = f"{pool_of(spec, _TITLE).cluster}/{pool_name(spec.marks)}"
+        group = f"{interface.pool_of(spec, _TITLE).cluster}/{interface.pool_name(spec.marks)}"
         return (
             f"eks:DeleteNodegroup {group}, and its nodes go",
-            schedule.in_words(spec) if spec.end_role else NOT_BY_ITSELF,
+            schedule.in_words(spec) if spec.end_role else interface.NOT_BY_ITSELF,
         )
 
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+    def check(self, spec: interface.LaunchSpec) -> tuple[interface.LaunchSpec, tuple[str, ...]]:
         """Return the launch with the role and the subnets of its nodes, and notes."""
-        pool, target = pool_of(spec, _TITLE), spec.places[0]
+        pool, target = interface.pool_of(spec, _TITLE), spec.places[0]
         if target.purchase == "spot":
             raise InputError(
                 "--purchase spot with --kubernetes: a managed node group takes no highest price, "
@@ -114,7 +95,7 @@ class EksCloud(PoolCloud):
         with sdk_errors(f"reading where {target.instance_type} is offered"):
             subnets, notes = self._subnets(tuple(group["subnets"]), size, region)
         if not subnets:
-            raise NoCapacityError(
+            raise interface.NoCapacityError(
                 f"AWS offers {size} in no zone of {region} in which cluster "
                 f"{pool.cluster} has nodes ({', '.join(group['subnets'])})."
             )
@@ -174,7 +155,7 @@ class EksCloud(PoolCloud):
         """Return the quotas of machines with GPUs: nodes are instances."""
         return self.account_cloud.limits()
 
-    def create(self, creation: Creation) -> Resource:
+    def create(self, creation: interface.Creation) -> interface.Resource:
         """Note the region, then make one call that the SDK does not repeat."""
         try:
             note_region(self.state, creation.region)
@@ -183,50 +164,58 @@ class EksCloud(PoolCloud):
                 f"{self.state}: {creation.region} cannot be noted there ({error.strerror}), so "
                 "nobody would look for the pool; nothing was made."
             ) from None
-        if creation.kind == OUTSIDE:
+        if creation.kind == interface.OUTSIDE:
             return self.account_cloud.create(creation)
         eks = self._clients.get("eks", creation.region, repeats=False)
         with sdk_errors(f"making node group {creation.name}"):
             created = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
         marks = read_labels(creation.arguments["tags"], inventory.TAG_SEPARATOR)
         if "nodegroupArn" not in created or marks is None:
-            raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
+            raise interface.UncertainError(
+                f"AWS: the answer about {creation.name} does not say what it is."
+            )
         return inventory.group_resource(created, creation.region, marks)
 
-    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
+    def _list(
+        self, regions: interface.Regions, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+    ) -> interface.Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
         places = regions
         if places is None:  # where the folder that names them was lost, any may have groups
             places = seen_regions(self.state) or enabled_regions(self._clients)
         listing = inventory.listing(self._clients, places, kinds, marks_by_run)
-        if OUTSIDE not in kinds:
+        if interface.OUTSIDE not in kinds:
             return listing
         return self.account_cloud.with_schedules(listing, places, marks_by_run, of_pools=True)
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(
+        self, entry: interface.JournaledResource, marks: OwnershipTags
+    ) -> interface.ExistenceCheck:
         """Return what AWS answers about that id."""
-        if entry.kind == OUTSIDE:
+        if entry.kind == interface.OUTSIDE:
             return self.account_cloud.look(entry, marks)
         return inventory.look(self._clients, entry, marks)
 
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(
+        self, resource: interface.Resource, marks: OwnershipTags
+    ) -> tuple[interface.Resource, ...]:
         """Put the later deadline on a group, as its tag; a schedule moves; a node has none."""
-        if resource.kind == OUTSIDE:
+        if resource.kind == interface.OUTSIDE:
             return self.account_cloud.mark(resource, marks)
-        if resource.kind == POOL:
+        if resource.kind == interface.POOL:
             eks = self._clients.get("eks", resource.region)
             with sdk_errors(f"moving the deadline of {resource.name}"):
                 tag = {inventory.DEADLINE: marks.tags()["deadline"]}
                 eks.tag_resource(resourceArn=resource.id, tags=tag)
         return ()
 
-    def destroy(self, resource: Resource) -> bool:
+    def destroy(self, resource: interface.Resource) -> bool:
         """Make one call by id; False where AWS knows no such id; a node ends with its group."""
-        if resource.kind == OUTSIDE:
+        if resource.kind == interface.OUTSIDE:
             return self.account_cloud.destroy(resource)
         return super().destroy(resource)
 
-    def _end_pool(self, pool: Resource) -> bool:
+    def _end_pool(self, pool: interface.Resource) -> bool:
         if pool.state == "ending":
             return True
         cluster, name = inventory.parts(pool.id)
@@ -235,8 +224,8 @@ class EksCloud(PoolCloud):
             call = partial(eks.delete_nodegroup, clusterName=cluster, nodegroupName=name)
             return if_known(call) is not None
 
-    def _end_node(self, node: Resource) -> bool:
-        return self.account_cloud.destroy(replace(node, kind=MACHINE))
+    def _end_node(self, node: interface.Resource) -> bool:
+        return self.account_cloud.destroy(replace(node, kind=interface.MACHINE))
 
 
 def _no_group(cluster: str, region: str) -> str:

@@ -9,28 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.tables import objects
+from providers import interface
 from providers.aws.access import AwsClient, AwsClients, if_known, sdk_errors
 from providers.aws.inventory import STATES, by_id, join_regions, tags_of
-from providers.interface import (
-    MACHINE,
-    NODE,
-    ON_NODES,
-    POOL,
-    TAINT,
-    Creation,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    ListingDraft,
-    MarksByRun,
-    NodePool,
-    Place,
-    Resource,
-    State,
-    pool_name,
-    run_of_pool,
-)
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 from providers.provider import in_each
 
@@ -45,9 +26,11 @@ _DISK_GIB = 100
 """Of a node: images with CUDA and PyTorch do not fit into EKS' default of 20; as `--boot-disk`."""
 
 
-def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
+def creation(
+    spec: interface.LaunchSpec, pool: interface.NodePool, target: interface.Place
+) -> interface.Creation:
     """Return the call of a launch; its token makes a repeated call one that does nothing more."""
-    name = pool_name(spec.marks)
+    name = interface.pool_name(spec.marks)
     fixed = spec.count
     low = fixed if pool.min_nodes is None else pool.min_nodes
     high = fixed if pool.max_nodes is None else pool.max_nodes
@@ -66,12 +49,14 @@ def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
             f"{PREFIX}-run": spec.marks.run,
             ACCELERATOR: f"nvidia-{gpu}".lower().replace(" ", "-"),
         },
-        "taints": [{"key": ON_NODES, "value": TAINT, "effect": "NO_SCHEDULE"}],
+        "taints": [{"key": interface.ON_NODES, "value": interface.TAINT, "effect": "NO_SCHEDULE"}],
         "tags": spec.marks.labels(TAG_SEPARATOR),
         "clientRequestToken": name,
     }
     call = "eks:CreateNodegroup"
-    return Creation(kind=POOL, name=name, region=target.region, call=call, arguments=arguments)
+    return interface.Creation(
+        kind=interface.POOL, name=name, region=target.region, call=call, arguments=arguments
+    )
 
 
 def parts(arn: str) -> tuple[str, str]:
@@ -81,7 +66,7 @@ def parts(arn: str) -> tuple[str, str]:
 
 
 GROUP_TAG = "eks:nodegroup-name"
-_STATES: Mapping[str, State] = {
+_STATES: Mapping[str, interface.State] = {
     "CREATING": "starting",
     "ACTIVE": "running",
     "UPDATING": "running",
@@ -90,14 +75,17 @@ _STATES: Mapping[str, State] = {
     "CREATE_FAILED": "failed",
     "DELETE_FAILED": "failed",
 }
-_NODES: Mapping[str, State] = {**STATES, "terminated": "gone"}
+_NODES: Mapping[str, interface.State] = {**STATES, "terminated": "gone"}
 
 _Json = dict[str, Any]
 
 
 def listing(
-    clients: AwsClients, regions: tuple[str, ...], kinds: tuple[str, ...], marks_by_run: MarksByRun
-) -> Listing:
+    clients: AwsClients,
+    regions: tuple[str, ...],
+    kinds: tuple[str, ...],
+    marks_by_run: interface.MarksByRun,
+) -> interface.Listing:
     """Return the node groups of ours and their nodes, as far as they are shown.
 
     Args:
@@ -106,22 +94,22 @@ def listing(
         kinds: of `pool` and `node`.
         marks_by_run: for what has lost its tags.
     """
-    draft = ListingDraft(provider=PROVIDER)
+    draft = interface.ListingDraft(provider=PROVIDER)
     answers = in_each(regions, lambda region: _listed(clients, region, kinds, marks_by_run))
     join_regions(draft, answers)
     return draft.listing(kinds)
 
 
 def _listed(
-    clients: AwsClients, region: str, kinds: tuple[str, ...], marks_by_run: MarksByRun
-) -> ListingDraft:
-    part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
-    with part.asking(POOL, region), sdk_errors(f"listing node groups in {region}"):
+    clients: AwsClients, region: str, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+) -> interface.ListingDraft:
+    part = interface.ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
+    with part.asking(interface.POOL, region), sdk_errors(f"listing node groups in {region}"):
         for cluster in clusters(clients.get("eks", region)):
             for group in _groups(clients.get("eks", region), cluster):
                 _take_group(group, region, part)
-    if NODE in kinds:
-        with part.asking(NODE, region), sdk_errors(f"listing nodes in {region}"):
+    if interface.NODE in kinds:
+        with part.asking(interface.NODE, region), sdk_errors(f"listing nodes in {region}"):
             for item in _instances(clients.get("ec2", region)):
                 _take_node(item, region, part)
     return part
@@ -142,7 +130,7 @@ def group_names(eks: AwsClient, cluster: str) -> Iterator[str]:
 def _groups(eks: AwsClient, cluster: str) -> Iterator[_Json]:
     """Yield the groups of a cluster that are named as ours are; a name never changes."""
     for name in group_names(eks, cluster):
-        group = read_group(eks, cluster, name) if run_of_pool(name) else None
+        group = read_group(eks, cluster, name) if interface.run_of_pool(name) else None
         if group is not None:
             yield group
 
@@ -153,10 +141,10 @@ def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
     return None if answer is None else answer["nodegroup"]
 
 
-def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
+def _take_group(group: _Json, region: str, part: interface.ListingDraft) -> None:
     name = str(group["nodegroupName"])
     carried = read_labels(group.get("tags"), TAG_SEPARATOR)
-    marks = part.owner_of_pool(run_of_pool(name), carried)
+    marks = part.owner_of_pool(interface.run_of_pool(name), carried)
     if marks is None:
         label = f"node group {name} of cluster {group['clusterName']} in {region}"
         part.leave(label, "in the EKS console")
@@ -166,7 +154,7 @@ def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
 
 def _instances(ec2: AwsClient) -> Iterator[_Json]:
     filters = [
-        {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{POOL}"]},
+        {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{interface.POOL}"]},
         {"Name": "instance-state-name", "Values": list(STATES)},
     ]
     for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
@@ -174,9 +162,9 @@ def _instances(ec2: AwsClient) -> Iterator[_Json]:
             yield from reservation["Instances"]
 
 
-def _take_node(item: _Json, region: str, part: ListingDraft) -> None:
+def _take_node(item: _Json, region: str, part: interface.ListingDraft) -> None:
     group = _group_of(item)
-    marks = part.runs.get(run_of_pool(group))
+    marks = part.runs.get(interface.run_of_pool(group))
     if marks is None:
         text = (
             f"instance {item['InstanceId']} in {region} is a node of {group}, and nothing says "
@@ -191,12 +179,14 @@ def _group_of(item: Mapping[str, object]) -> str:
     return tags_of(item).get(GROUP_TAG, "")
 
 
-def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
+def group_resource(
+    group: Mapping[str, Any], region: str, marks: OwnershipTags
+) -> interface.Resource:
     """Return a node group of EKS that is of a run, with what EKS says is wrong with it."""
     issues = objects((group.get("health") or {}).get("issues") or ())
     faults = (f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
-    return Resource(
-        kind=POOL,
+    return interface.Resource(
+        kind=interface.POOL,
         id=str(group["nodegroupArn"]),
         name=str(group["nodegroupName"]),
         region=region,
@@ -210,10 +200,10 @@ def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) 
 _MOST_TEXT = 400
 
 
-def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
+def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) -> interface.Resource:
     """Return an instance that a node group of a run has made."""
-    return Resource(
-        kind=NODE,
+    return interface.Resource(
+        kind=interface.NODE,
         id=str(item["InstanceId"]),
         name=f"{_group_of(item)}-{item['InstanceId']}",
         region=region,
@@ -224,35 +214,37 @@ def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) ->
     )
 
 
-def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def look(
+    clients: AwsClients, entry: interface.JournaledResource, marks: OwnershipTags
+) -> interface.ExistenceCheck:
     """Return what AWS answers about an id of the journal.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
     with sdk_errors(f"looking at {entry.kind} {entry.name}"):
-        if entry.kind == NODE:
+        if entry.kind == interface.NODE:
             return _look_at_node(clients, entry, marks)
         group = read_group(clients.get("eks", entry.region), *parts(entry.id))
     if group is None or group["nodegroupArn"] != entry.id:
-        return ExistenceCheck.not_shown(f"EKS knows no such node group in {entry.region}")
+        return interface.ExistenceCheck.not_shown(f"EKS knows no such node group in {entry.region}")
     group_marks = read_labels(group.get("tags"), TAG_SEPARATOR)
-    if run_of_pool(str(group["nodegroupName"])) != marks.run:
-        return ExistenceCheck.not_asked(f"it is the node group {group['nodegroupName']}")
+    if interface.run_of_pool(str(group["nodegroupName"])) != marks.run:
+        return interface.ExistenceCheck.not_asked(f"it is the node group {group['nodegroupName']}")
     fits = group_marks if group_marks is not None and group_marks.run == marks.run else marks
-    return ExistenceCheck.present(group_resource(group, entry.region, fits))
+    return interface.ExistenceCheck.present(group_resource(group, entry.region, fits))
 
 
 def _look_at_node(
-    clients: AwsClients, entry: JournaledResource, marks: OwnershipTags
-) -> ExistenceCheck:
-    item = by_id(clients.get("ec2", entry.region), MACHINE, entry.id)
+    clients: AwsClients, entry: interface.JournaledResource, marks: OwnershipTags
+) -> interface.ExistenceCheck:
+    item = by_id(clients.get("ec2", entry.region), interface.MACHINE, entry.id)
     if item is None:
-        return ExistenceCheck.not_shown(f"EC2 knows no such instance in {entry.region}")
+        return interface.ExistenceCheck.not_shown(f"EC2 knows no such instance in {entry.region}")
     node = node_resource(item, entry.region, marks)
     if node.state == "gone":
-        return ExistenceCheck.ended("EC2 calls it terminated")
-    run = run_of_pool(_group_of(item))
+        return interface.ExistenceCheck.ended("EC2 calls it terminated")
+    run = interface.run_of_pool(_group_of(item))
     if run and run != marks.run:
-        return ExistenceCheck.not_asked(f"it is a node of run {run}")
-    return ExistenceCheck.present(node)
+        return interface.ExistenceCheck.not_asked(f"it is a node of run {run}")
+    return interface.ExistenceCheck.present(node)

@@ -158,7 +158,7 @@ def _keys(
     """Return a key for each row: uuid, else index, else PCI address, else place in the tick.
 
     The host is part of it where a column names one. Rows of one minute whose seconds are lost are
-    readings after each other: no column says that they are several GPUs.
+    one GPU's, after each other, unless as many stand below each header: those of a query.
     """
     if "uuid" in sheet and sheet["uuid"].notna().all():
         return sheet["uuid"]
@@ -168,15 +168,15 @@ def _keys(
             return own if "host" not in sheet else _paired(sheet["host"], own, "{} {}")
     if "host" in sheet and len(sheet["host"].unique()) > 1:
         return _mapped(sheet["host"], str)
-    if times is not None and times.to_the_minute:
-        minutes = times.t_s[np.isfinite(times.t_s)]
-        if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > ONE_ROW:
-            builder.notes.append(Message("read.no-seconds", rows=rows))
-        return pd.Series([ONLY] * len(sheet), dtype=object)
     if times is None and (size := _rows_of_a_query(sheet)) is not None:
         builder.notes.append(Message("read.rows-as-gpus", n=size))
         return pd.Series([f"{_PLACE}{row % size}" for row in range(len(sheet))], dtype=object)
-    keys, note = keys_by_position(None if times is None else times.t_s, blocks)
+    instants = None if times is None or times.to_the_minute else times.t_s
+    keys, note = keys_by_position(instants, blocks)
+    if times is not None and times.to_the_minute and keys[0] == ONLY:
+        minutes, note = times.t_s[np.isfinite(times.t_s)], None
+        if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > ONE_ROW:
+            note = Message("read.no-seconds", rows=rows)
     if note:
         builder.notes.append(note)
     return pd.Series(keys, dtype=object)

@@ -30,7 +30,7 @@ from telemetry.readers.payload import date_after, is_date_line
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelled
 
-_HEADER_WITHIN = 5000
+_HEADER_WITHIN, _ODD = 5000, "wrong number of fields"
 _WORD = ["word"]
 
 _LONGEST_DATE = 40
@@ -44,6 +44,7 @@ _STAMP = re.compile(
 _HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*): +(?=\S)")  # of pdsh and clush
 _LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): (?:GPU is lost|Unknown Error)")
 _UNIT = re.compile(r"[%A-Za-z\]]$")
+_PROMPT = re.compile(r"(?:PS )?[A-Za-z]:\\[^>|]*>|\S+@\S+[$#] ")  # with what was typed behind it
 # People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(
     r"[\s|*_\"]*(mean|avg|average|total|sum|all|max|min|median|overall)[\s*_\"]*[,;\t|]",
@@ -216,7 +217,8 @@ class Rows:
                 if not self._is_row(line):
                     self.lost.update(_LOST.findall(line))
                     cut = at == last and ends[-1] == bounds[-1]
-                    self.dropped["cut line" if cut else "wrong number of fields"] += 1
+                    why = "prompt of a console" if _PROMPT.match(line) else _ODD
+                    self.dropped["cut line" if cut else why] += 1
                 if len(self._table.header) != width:
                     break
         if last and ends[-1] == bounds[-1]:
@@ -261,7 +263,7 @@ class Rows:
         elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1
             self._open(cells)
-        elif fields == width:
+        elif fields == width and not _PROMPT.match(line):
             self._table.add(line.encode())
         elif _COMMA_TIME.match(line) and fields == width + 1:
             # Python's logging and `date --iso-8601=ns` write the decimals of a time with a comma.

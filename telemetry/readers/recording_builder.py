@@ -230,7 +230,10 @@ class RecordingBuilder:
         """Return the source with its figures, and the notes on it."""
         used = self.rows_used
         count = len(boards_of(gpus))
-        read_as = Message("read.as", form=self.form, used=used, rows=self.rows_read, gpus=count)
+        reasons = "; ".join(f"{reason}: {n}" for reason, n in sorted((+self.dropped).items()))
+        code = "read.as-in-part" if reasons else "read.as"
+        counts = {"used": used, "rows": self.rows_read, "gpus": count}
+        read_as = Message(code, form=self.form, reasons=reasons, **counts)
         dropped = {**+self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
         source = Source(
             path=self.name,

@@ -10,7 +10,7 @@ from string import Formatter
 
 import pytest
 
-from pricing.message import Message, catalog, join
+from pricing.message import Message, catalog, join, recognized
 
 ROOT = Path(__file__).parents[2]
 CATALOGS = ROOT / "pricing/data/messages"
@@ -97,3 +97,22 @@ def test_a_message_survives_a_process_and_a_catalog_of_another_version() -> None
     assert Message.saved("Of 2020.", "speed.weak", {"reason": "x"}).translate_to("zh") == "Of 2020."
     with pytest.raises(KeyError):
         Message("speed.weak", reason="x")
+
+
+def test_a_written_sentence_is_the_message_again_that_it_was() -> None:
+    """A saved profile holds sentences: what hangs on a code, and Chinese, must find it there."""
+    for note in (
+        Message("read.rows-as-gpus", n=8),
+        Message("read.no-seconds", rows=12.0),
+        Message("read.job-ended", last=7.5, minutes=40.0),
+    ):
+        again = recognized(str(note), "read")
+        assert isinstance(again, Message)
+        assert again == note
+        assert again.code == note.code
+        assert again.translate_to("zh") == note.translate_to("zh")
+    about = recognized("a.log: " + Message("read.rows-as-gpus", n=8), "read")
+    assert isinstance(about, Message)
+    assert about.params["job"] == "a.log"
+    assert getattr(about.params["note"], "code", "") == "read.rows-as-gpus"
+    assert not isinstance(recognized("a note of one's own: 8 GPUs", "read"), Message)

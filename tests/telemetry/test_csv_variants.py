@@ -206,6 +206,27 @@ def test_a_batch_file_says_day_and_time_in_two_lines(day: str, time: str, tmp_pa
     assert noted(profile, "20 of 20 rows used, GPUs: 2")
 
 
+@pytest.mark.parametrize("of_day", [[8, 8, 8], [8, 8, 7]], ids=["whole", "last-cut"])
+def test_rows_below_the_header_of_a_query_are_gpus(of_day: list[int], tmp_path: Path) -> None:
+    """Without `-l` a query answers once, GPU by GPU; its minute is not of readings in turn."""
+    prompt = "C:\\logs>"
+    queries = (
+        f"{prompt}date /T \nTue 08/18/2020 \n\n{prompt}time /T \n03:{10 * i:02} PM\n\n"
+        f"{prompt}nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv \n"
+        "utilization.gpu [%], memory.used [MiB]\n"
+        + "".join(f"{10 * gpu} %, {200 + gpu} MiB\n" for gpu in range(gpus))
+        for i, gpus in enumerate(of_day)
+    )
+    profile = imported(tmp_path, "\n".join(queries))
+    assert profile.gpu_count == 8
+    assert [metric(profile, "util.kernel_time", gpu).mean for gpu in (0, 7)] == [0.0, 0.7]
+    assert profile.window is not None
+    assert profile.window.interval_s == 600.0
+    assert noted(profile, "prompt of a console: ")
+    assert noted(profile, "8 rows at a time, taken as 8 GPUs")
+    assert not noted(profile, "times have no seconds")
+
+
 def test_date_lines_between_blocks_tell_ticks_and_gpus(tmp_path: Path) -> None:
     """Blocks under lines of `date` are ticks; their rows are the GPUs in order."""
     blocks = "".join(
