@@ -78,21 +78,29 @@ def test_what_is_read_back_is_what_was_built_in() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_process_stops_where_the_plan_ends(seed: int) -> None:
-    """Both sides plan the same number from the pilot's spread; the gain decides nothing."""
+    """Both sides plan the same number, from the pilot without signs: the reverse order ends there.
+
+    Where nothing is gained, the reverse order turns the sign of each difference and nothing else.
+    """
     design = Design(warmup_steps=0, pilot_fours=4, most_fours=40, seed=seed)
     lengths = []
-    for gain in (1.0, 3.0):
-        turns, told = _turns(design)
-        on = _run(turns, gain, 4000, spread=0.4)
+    for gain, reverse in ((1.0, False), (1.0, True), (3.0, False)):
+        told, order = Told(), hand_over(design)
+        order["on"] = [on is not reverse for on in settings(design)]
+        turns = Turns(lambda told=told: told, order)  # type: ignore[arg-type,return-value,misc] # as far as it is used
+        turns.join("compile")
+        _run(turns, gain, 4000, spread=0.4)
         seen = seen_turns([told.by_kind()])
         assert seen is not None
         found = of_blocks(seen)
         assert found.fours == len(seen.blocks) // 4
         assert found.ended in {"planned", "no-room"}
         lengths.append(len(seen.blocks))
-        draw = random.Random(1)  # noqa: S311 - the same steps
-        steps = [math.exp(draw.gauss(0.0, 0.4)) / (gain if each else 1.0) for each in on]
-        assert found.mid == pytest.approx(experiment(design, steps[1:]).speedup.mid, rel=1e-6)
+        if not reverse:
+            draw = random.Random(1)  # noqa: S311 - the same steps
+            on = [False, *(b for b in settings(design) for _ in range(20))]
+            steps = [math.exp(draw.gauss(0.0, 0.4)) / (gain if each else 1.0) for each in on]
+            assert found.mid == pytest.approx(experiment(design, steps[1:]).speedup.mid, rel=1e-6)
     assert lengths[0] == lengths[1]
 
 

@@ -1,7 +1,7 @@
 """Designed experiments: drawn in fours, planned from a pilot, sure as often as they say."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
@@ -63,11 +63,12 @@ def test_a_run_that_ended_early_counts_its_whole_fours() -> None:
     assert len(gains(DESIGN, steps)) == 1
 
 
-def test_the_number_follows_from_the_spread_alone() -> None:
-    """Another gain asks for as many fours, another spread for others, in its square."""
-    pilot = [0.0, 0.1, -0.1, 0.05]
+def test_the_number_follows_from_the_spread_without_signs() -> None:
+    """Whatever the signs, as many fours; another spread asks for others, in its square."""
+    pilot = [0.01, 0.1, -0.1, 0.05]
     few = fours_needed(DESIGN, pilot)
-    assert few == fours_needed(DESIGN, [x + 0.7 for x in pilot])
+    for signs in product((-1, 1), repeat=4):
+        assert few == fours_needed(DESIGN, [x * sign for x, sign in zip(pilot, signs, strict=True)])
     assert fours_needed(DESIGN, [3 * x for x in pilot]) == pytest.approx(9 * few, rel=0.05)
     assert fours_needed(DESIGN, [0.0, 1e-6, 0.0, 1e-6]) == DESIGN.pilot_fours
 
@@ -85,9 +86,9 @@ def test_a_conclusion_waits_for_what_was_planned() -> None:
 
 def test_a_noisy_machine_says_what_it_could_have_found() -> None:
     """Where the design has no room for the fours that were planned, the least gain is told."""
-    found = conclude(DESIGN, [0.5, -0.5] * 6)
+    found = conclude(DESIGN, [0.6, -0.2, -0.4, 0.1] * 3)
     assert found.fours == DESIGN.most_fours < found.planned
-    assert found.smallest > 1.5
+    assert found.smallest > 1.4
     assert not found.speedup.is_faster
 
 

@@ -4,30 +4,41 @@ from collections.abc import Mapping
 
 import pytest
 
-from research.experiments import COVERAGE, CUT, GAIN, LEAST_POWER, MOST_FALSE, OURS, Count, simulate
+from research.experiments import (
+    COVERAGE,
+    CUT,
+    GAIN,
+    LEAST_POWER,
+    MOST_FALSE,
+    OURS,
+    VERIFY,
+    Count,
+    simulate,
+)
 
 WORLDS, SLACK = 500, 0.014
-"""`make experiments` draws 10,000 and holds the bars themselves; two standard errors of 1,000
-draws are 1.4 %."""
+"""`make experiments` draws 10,000 and holds the bars themselves; two standard errors of 500
+shares of 2.5 % are 1.4 %, and of 1,000 of 95 %."""
 
 
 @pytest.fixture(scope="module")
 def counted() -> tuple[Mapping[str, Count], Mapping[str, Count]]:
     """What our rule said without a gain and with one, whole and cut."""
-    rules = (OURS, *CUT)
+    rules = (OURS, *CUT, VERIFY)
     return simulate(WORLDS, 1.0, rules), simulate(WORLDS, GAIN, rules)
 
 
 Counted = tuple[Mapping[str, Count], Mapping[str, Count]]
 
 
-@pytest.mark.parametrize("rule", [OURS, *CUT])
+@pytest.mark.parametrize("rule", [OURS, *CUT, VERIFY])
 def test_nothing_false_is_proved_and_intervals_cover(rule: str, counted: Counted) -> None:
     """Of 500 worlds: false "proved" and coverage as promised, also where the program ends early."""
     none, some = (each[rule] for each in counted)
-    assert none.proved / WORLDS <= MOST_FALSE
+    assert none.proved / WORLDS <= MOST_FALSE + SLACK
     covered = (none.covered + some.covered) / (2 * WORLDS)
-    assert COVERAGE[0] - SLACK <= covered <= COVERAGE[1] + SLACK
+    assert COVERAGE[0] - SLACK <= covered
+    assert rule == VERIFY or covered <= COVERAGE[1] + SLACK
 
 
 def test_a_whole_experiment_finds_a_gain(counted: Counted) -> None:

@@ -2,8 +2,8 @@
 
 The settings of a recipe are switched in blocks of steps whose order was drawn by who started the
 program, who also says how many blocks a pilot has. How many there are in all follows from how much
-the pilot's fours differ from each other, never from what they gained: so nobody looks at the answer
-to decide whether to go on. When they are over, the faster of the two stays.
+the pilot's fours differ from each other without their signs: so nobody looks at the answer to
+decide whether to go on. When they are over, the faster of the two stays.
 
 Workers read ahead. Where that takes cores from the program, the first steps of their turn pay for
 batches that its last steps get for nothing: both are left out of what is compared.
@@ -126,7 +126,7 @@ class Turns:
     Args:
         events: returns where it is told.
         design: `on` of each block, `block_steps`, `settle_steps`, `warmup_steps`, `pilot_fours`,
-            `factor` (standard errors that an effect must be) and `detect` (its logarithm).
+            `factor` (of that spread, what an effect must be) and `detect` (its logarithm).
 
     Attributes:
         on: whether the settings are, from the next step on.
@@ -258,7 +258,7 @@ class Turns:
             self._switch(on=self._order[self._block])
 
     def _is_enough(self) -> bool:
-        """Return whether as many fours are there as the pilot's spread asks for."""
+        """Return whether as many fours are there as the pilot's spread without signs asks for."""
         if len(self._logs) % FOUR:
             return False
         first = len(self._logs) - FOUR
@@ -268,7 +268,8 @@ class Turns:
         if len(self._gains) < pilot:
             return False
         factor, detect = float(self._design["factor"]), float(self._design["detect"])
-        needed = math.ceil((factor * stdev(self._gains[:pilot]) / detect) ** 2)
+        spread = stdev(abs(gain) for gain in self._gains[:pilot])
+        needed = math.ceil((factor * spread / detect) ** 2)
         return len(self._gains) >= min(max(pilot, needed), len(self._order) // FOUR)
 
     def _end(self) -> None:
