@@ -35,13 +35,7 @@ from planner.diagnosis.diagnose import diagnose, fixes, reclaimable, without_act
 from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
-from planner.plan.advice import (
-    close_at_night,
-    cure_now,
-    find_proof,
-    keeps_target_for_less,
-    steady_use,
-)
+from planner.plan.advice import cheaper_for_target, close_at_night, cure_now, find_proof, steady_use
 from planner.plan.answer import answer, with_sharing
 from planner.plan.cluster import cluster_of, plan_cluster
 from planner.plan.confidence import rate_confidence
@@ -325,7 +319,7 @@ def plan_job(
     home = find_home(context, candidates)
     remedies, priced = _remedies(context, settings)
     now = cure_now(context, priced, ranking.best, ranking.options)
-    best = None if keeps_target_for_less(now, ranking.best, baseline) else ranking.best
+    now, best = cheaper_for_target(now, ranking.best, baseline)
     recommended = best.id if best else STAY
     return JobDraft(
         profile=context.measured,

@@ -42,8 +42,6 @@ _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 # and 14.1 at 5, 50 and 95 %, as powers of the growth.
 _MORE_PROMPTS: Range = (0.60, 0.88, 0.955)
 _ACCUMULATED = 4
-# Of what sharded parameters send: two all-gathers and a reduce-scatter of one size.
-_REDUCED = 1.0 / 3.0
 # Of language models: one stream of tokens (llama.cpp, 4 bits); full servers (GPUStack's lab, five
 # runs) with FP8 arithmetic and without. The high ends are those of small batches between the two.
 _FEW_STREAMS = 4
@@ -222,9 +220,9 @@ def _fuller(signals: Signals) -> Range | None:
 
 
 def _accumulate(signals: Signals) -> Range | None:
-    part = _REDUCED if signals["job.parallelism"] == "fsdp" else 1.0
-    mid, high = (1.0 / (1.0 - part + part / n) for n in (_ACCUMULATED / 2.0, _ACCUMULATED))
-    return None if number(signals, thresholds.COMMUNICATION) is None else (1.0, mid, high)
+    if number(signals, thresholds.COMMUNICATION) is None:
+        return None
+    return (1.0, _ACCUMULATED / 2.0, float(_ACCUMULATED))
 
 
 def _faster_network(signals: Signals) -> Range | None:

@@ -715,7 +715,9 @@ def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
     own = _load_when_measured(context, loaded)
     queued = on_gpu_ms(latency, job.requests_per_s, share, own)
     work_ms = 0.0
-    if is_late(context):  # what is to become shorter is no more of a request than of a typical one
+    if is_late(context) and _answers_together(context):
+        queued = 0.0
+    elif is_late(context):  # what is to become shorter is no more than of a typical request
         work_ms = 1000.0 * share / job.requests_per_s if job.requests_per_s else latency
         times = job.latency_ms and (job.latency_ms.mean or job.latency_ms.p50)
         queued *= min(1.0, work_ms / (1.0 - own) / times) if times else 1.0
@@ -727,6 +729,13 @@ def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
         queued_ms=max(queued * (1.0 - own), work_ms) / slowest,
         target_ms=job.latency_slo_ms,
     )
+
+
+def _answers_together(context: JobContext) -> bool:
+    """Return whether a request waits for no other: a server that batches has room in its batch."""
+    serving = context.profile.job.serving
+    waiting = (serving and serving.requests_waiting) or 0.0
+    return context.signals["job.family"] == "llm-server" and waiting < 1.0
 
 
 def is_late(context: JobContext) -> bool:

@@ -50,7 +50,8 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_KV_ROOM, _FEWER, _LOOK, _NETWORK = "kv-cache-room", "fewer-gpus", "see-what-runs", "fast-network"
+_FEWER, _LOOK, _NETWORK = "fewer-gpus", "see-what-runs", "fast-network"
+_OF_SERVER = ("kv-cache-room", "raise-batch-cap")  # what keeps requests waiting, before any copy
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
 _QUICK_H = 2.0  # done within an afternoon
@@ -165,14 +166,15 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
     job, load, cost = context.profile.job, context.load or 0.0, context.baseline.cost
     now = context.work.replicas
     if queue := overload(context.profile):
-        is_full = any(_KV_ROOM in finding.actions for finding in context.findings)
+        called = {code for finding in context.findings for code in finding.actions}
+        setting = next((code for code in _OF_SERVER if code in called), None)
         saves = None
-        if cost is not None and not is_full:
+        if cost is not None and setting is None:
             more_usd = cents(-cost / now)
             saves = Saved(low=more_usd, mid=more_usd, high=more_usd)
-        step = _try(ACTIONS[_KV_ROOM if is_full else MORE], context, saves)
-        code = "first.kv-cache-room" if is_full else "first.overloaded"
-        return msgspec.structs.replace(step, what=Message(code, queue=queue))
+        step = _try(ACTIONS[setting or MORE], context, saves)
+        text = Message(f"first.{setting or 'overloaded'}", queue=queue)
+        return msgspec.structs.replace(step, what=text)
     mean_ms = job.latency_ms.mean if job.latency_ms else None
     if not is_late(context) or context.work.service:
         return None
@@ -187,15 +189,23 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
     return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)
 
 
-def keeps_target_for_less(now: Now | None, choice: Option | None, baseline: Baseline) -> bool:
-    """Return whether a step here does for a missed latency target what an option costs more for.
+def cheaper_for_target(
+    now: Now | None, choice: Option | None, baseline: Baseline
+) -> tuple[Now | None, Option | None]:
+    """Return a step here and the option, without what costs more for a missed latency target.
 
-    So does a look at the host where the GPU is not what takes the time.
+    A look at the host, where the GPU is not what takes the time, costs less than any option; a
+    change of unknown gain does not go before a machine that keeps the target for less than today.
     """
     broken = {item.reason for item in baseline.broken if item.reason in LIMITS}
-    if now is None or choice is None or not now.mends_limit or broken != {"latency"}:
-        return False
-    return now.usd is None or now.usd.mid < choice.cost
+    if now is None or choice is None or broken != {"latency"}:
+        return now, choice
+    if now.usd is None and not now.mends_limit:
+        is_less = baseline.cost is not None and choice.cost <= baseline.cost
+        return (None if is_less else now), choice
+    if now.mends_limit and (now.usd is None or now.usd.mid < choice.cost):
+        return now, None
+    return (None if now.mends_limit and now.usd and now.usd.mid > choice.cost else now), choice
 
 
 def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:

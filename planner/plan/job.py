@@ -133,8 +133,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         effort_hours: engineering time, our estimate.
         move_usd: for the data, once; None where unknown.
         move_hours: that they take; None where unknown.
-        pays_back_periods: until the expected saving has paid for work and move, against what is
-            done now where that costs more for a target; None: never, or unknown.
+        pays_back_periods: until the expected saving has paid for work and move; None: never, or
+            unknown.
         price_age_days: since the price was read.
         start: what can start it, best first: `provision`, then the tools of `export --to`; empty
             where a person rents it.

@@ -24,7 +24,7 @@ from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offer_on, that_start
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.job import Answer, Ended, JobPlan, Now, Remedy, Way
+from planner.plan.job import Answer, Ended, JobPlan, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back
 from planner.plan.option import Baseline, BilledShare, Option
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
@@ -205,8 +205,8 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
         is_said = now.kind == "end" or is_same
     return Answer(
         now=now,
-        next=_way(document.choice if moves else None, job, now),
-        cheapest=None if is_said else _way(document.option(document.cheapest), job, now),
+        next=_way(document.choice if moves else None, job),
+        cheapest=None if is_said else _way(document.option(document.cheapest), job),
         proof=job.proof,
         reason=job.reason,
         steady=job.steady or UNSET,
@@ -214,17 +214,12 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
     )
 
 
-def _way(option: Option | None, job: JobDraft, now: Now | None) -> Way | None:
-    """Return an option in figures; where `now` costs more for a target, it pays back against it."""
+def _way(option: Option | None, job: JobDraft) -> Way | None:
+    """Return an option in the figures that decide."""
     if option is None:
         return None
     move, benefit, offer = option.move, option.benefit, option.offer
     factor, fixed = job.work.time_factor(option.hours.mid, option.actions), job.work.fixed_work
-    pays_back = benefit.pays_back_periods if benefit else None
-    if now and now.mends_limit and now.usd and benefit and now.usd.mid > option.cost.mid:
-        once = benefit.effort_usd + (benefit.moving_usd or 0)
-        periods = once / (now.usd.mid - option.cost.mid)
-        pays_back = digits_of(float(periods))
     return Way(
         option=option.id,
         usd=option.cost.ends,
@@ -234,7 +229,7 @@ def _way(option: Option | None, job: JobDraft, now: Now | None) -> Way | None:
         effort_hours=benefit.effort_hours if benefit else 0,
         move_usd=benefit.moving_usd if benefit else None,
         move_hours=move.hours if move else 0,
-        pays_back_periods=pays_back,
+        pays_back_periods=benefit.pays_back_periods if benefit else None,
         price_age_days=offer.age_days or 0,
         start=(*(("provision",) if option.provisionable else ()), *that_start(offer)),
     )

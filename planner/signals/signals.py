@@ -17,7 +17,7 @@ from planner.serving.measured_service import fuller_batch
 from planner.signals import program_places as places
 from planner.signals.compute_share import arithmetic, cores_left, reading_cores
 from planner.signals.condition import Signal, Value, named
-from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S, USABLE
+from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S
 from pricing import hardware
 from pricing.message import Message
 
@@ -139,15 +139,6 @@ def _weights_of_part(profile: Profile) -> float | None:
     """Return the same where a split model leaves each GPU its part."""
     parts = profile.gpu_count if profile.job.splits_the_model else 1
     return _share(_weights_of_gpu(profile), float(parts))
-
-
-def _gradients_of_room(profile: Profile) -> float | None:
-    """Return what gradients that are not sharded take, over the memory that is left for them."""
-    job, used, room = profile.job, profile.peak("mem.used_gib"), memory_room_gib(profile)
-    if job.parallelism != "fsdp" or job.parameters is None or used is None or room is None:
-        return None
-    gib = job.parameters * _BYTES_A_WEIGHT.get(job.precision or "", 2.0) / 2.0**30
-    return gib / max(_RUNTIME_GIB / 100.0, USABLE * room - used)
 
 
 def _loader_filled(profile: Profile) -> float | None:
@@ -502,7 +493,6 @@ SIGNALS: dict[str, Signal] = {
             "network.of_offered": lambda _: None,
             "data.of_scratch": lambda _: None,
             "weights.of_gpu": _weights_of_gpu,
-            "gradients.of_room": _gradients_of_room,
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
             "job.precision": _precision,

@@ -47,6 +47,8 @@ BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 USABLE = 0.95  # of a GPU's memory, or a slice's: the contract's headroom
 FULL_MEMORY = 0.95  # what is left is a context or two
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
+NEAR_TARGET = 0.9  # of the latency target; what is left is less than two runs differ by
+SHARED_MEMORY = 0.75  # of a GPU: beside it fits another program, a quarter at most; our choice
 FEW_ITEMS = 8.0  # a batch that can be doubled three times before it is large by any practice
 
 NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for between nodes

@@ -491,3 +491,11 @@ def test_what_is_quantized_is_not_quantized_again() -> None:
     for precision in ("fp8", "int8", "int4"):
         job = a_profile(kind="inference_online", unit="token", precision=precision)
         assert action("quantization", read_signals(job)).effect is None
+
+
+@pytest.mark.parametrize(("held", "shared"), [(70.0, False), (20.0, True)])
+def test_a_gpu_is_shared_where_its_memory_has_room(held: float, *, shared: bool) -> None:
+    """70 of 80 GiB held leave no room for another program, however few the requests."""
+    service = a_profile({BUSY: 0.3, HELD: held}, kind="inference_online")
+    (finding,) = (f for f in diagnose(service) if f.code == "under-used-inference")
+    assert ("share-gpu" in finding.actions) == shared
