@@ -41,7 +41,7 @@ _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 # Of 140 pairs of 1 and 16 prompts on one GPU (Argonne; vLLM, TensorRT-LLM, DeepSpeed): x5.3, 11.6
 # and 14.1 at 5, 50 and 95 %, as powers of the growth.
 _MORE_PROMPTS: Range = (0.60, 0.88, 0.955)
-_ACCUMULATED = 4
+_ACCUMULATED: Range = (1.0, 2.0, 4.0)  # micro-batches between two exchanges
 # Of language models: one stream of tokens (llama.cpp, 4 bits); full servers (GPUStack's lab, five
 # runs) with FP8 arithmetic and without. The high ends are those of small batches between the two.
 _FEW_STREAMS = 4
@@ -219,12 +219,6 @@ def _fuller(signals: Signals) -> Range | None:
     return None if more is None else (max(1.0, more / RATE_SPREAD), more, more * RATE_SPREAD)
 
 
-def _accumulate(signals: Signals) -> Range | None:
-    if number(signals, thresholds.COMMUNICATION) is None:
-        return None
-    return (1.0, _ACCUMULATED / 2.0, float(_ACCUMULATED))
-
-
 def _faster_network(signals: Signals) -> Range | None:
     share = number(signals, "network.of_offered")
     return None if not share or share >= 1.0 else _up_to(1.0 / share)
@@ -298,7 +292,9 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "mixed-precision": _half,
     "tf32": _tf32,
     "larger-batch": _batch,
-    "gradient-accumulation": _accumulate,
+    "gradient-accumulation": lambda s: (
+        _ACCUMULATED if s[thresholds.COMMUNICATION] is not None else None
+    ),
     "compile": _compiled,
     "channels-last": lambda s: (
         _CHANNELS_LAST_SERVING if s["job.kind"] in thresholds.SERVES else None

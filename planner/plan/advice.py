@@ -168,10 +168,8 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
     if queue := overload(context.profile):
         called = {code for finding in context.findings for code in finding.actions}
         setting = next((code for code in _OF_SERVER if code in called), None)
-        saves = None
-        if cost is not None and setting is None:
-            more_usd = cents(-cost / now)
-            saves = Saved(low=more_usd, mid=more_usd, high=more_usd)
+        more_usd = None if cost is None or setting else cents(-cost / now)
+        saves = None if more_usd is None else Saved(low=more_usd, mid=more_usd, high=more_usd)
         step = _try(ACTIONS[setting or MORE], context, saves)
         text = Message(f"first.{setting or 'overloaded'}", queue=queue)
         return msgspec.structs.replace(step, what=text)

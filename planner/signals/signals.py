@@ -111,6 +111,14 @@ def _memory_held_gib(profile: Profile) -> float | None:
 _memory_share = _ratio(_memory_held_gib, memory_room_gib)
 
 
+def _memory_claimed(profile: Profile) -> float | None:
+    """Return the memory that the job keeps from others, of its GPU's; None where it hardly runs."""
+    mean, peak = profile.busy_fraction, _quantile("p95")(profile)
+    if (mean is not None and mean < _IDLE_BELOW) or (peak is not None and peak < LOW):
+        return None
+    return _share(memory_need_gib(profile) or _memory_held_gib(profile), memory_room_gib(profile))
+
+
 def _memory_change_gib(profile: Profile) -> float | None:
     """Return by how much the memory held on a GPU changed, at most, GiB; its ends left out."""
     bounds = [(s.p05, s.p95) for s in profile.readings("mem.used_gib")]
@@ -518,6 +526,7 @@ SIGNALS: dict[str, Signal] = {
             "util.kernel_time.constant": _constant,
             "util.video.mean": _video,
             "mem.used_fraction.max": _memory_share,
+            "mem.claimed_fraction": _memory_claimed,
             "mem.used_gib.max": _memory_held_gib,
             "mem.change_gib": _memory_change_gib,
             "power.fraction.mean": _power_share,
