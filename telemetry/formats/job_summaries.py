@@ -226,15 +226,20 @@ def _zeus_run(cells: Mapping[str, str]) -> list[DeviceRow]:
 
 _JOULES_A_KWH = 3.6e6
 _MOST_GPUS = 1024
+_LEAST_PART_S, _MOST_PARTS = 1.0, 20_000
+_ROUNDED_S = 1.0  # the time of a row has no fraction of a second
+# What CodeCarbon writes of the machine: runs that differ in one of these were not on the same.
+_MACHINE = ("cpu_model", "cpu_count", "ram_total_size", "gpu_model", "gpu_count", "os", "region")
 _MODELS = re.compile(r"(\d{1,4}) x ([^,]+)")
 
 
 def read_codecarbon(builder: RecordingBuilder, hints: Hints) -> Recording:
-    """Return the mean power of each run of CodeCarbon's emissions.csv; runs are jobs of their own.
+    """Return the mean power of each run of CodeCarbon's emissions.csv.
 
-    A run's time is that of its last writing, its length is in seconds, energy in kWh over all its
-    GPUs. A run that was written several times (`flush`) has a row for each, which count on: the
-    longest is taken. Energy 0 of a GPU says that it was not measured.
+    Runs on one machine that are never at once are one job, in turn: there are as many jobs as runs
+    at once. A run's time is that of its last writing, its length is in seconds, energy in kWh over
+    all its GPUs. A run that was written several times (`flush`) has a row for each, which count on:
+    the longest is taken. Energy 0 of a GPU says that it was not measured.
 
     Raises:
         InputError: no run measured a GPU.
@@ -277,22 +282,56 @@ def _codecarbon_rows(
 ) -> list[DeviceRow]:
     texts = pd.Series([run.get("timestamp", "") for run in runs], dtype=object)
     ends = clock.parse(texts, hints.zone).t_s if len(runs) else np.empty(0)
-    names = [run.get("project_name") or "run" for run in runs]
+    dated = [(float(end), run) for run, end in zip(runs, ends, strict=True) if np.isfinite(end)]
+    measured = [(end, run) for end, run in dated if any(_run_devices(run, end, "", _LEAST_PART_S))]
+    builder.leave_out("timestamp not readable", len(runs) - len(dated))
+    builder.leave_out("run whose GPUs were not measured", len(dated) - len(measured))
+    lanes = _in_turn(measured)
+    names = [_projects(lane) for lane in lanes]
+    part_s = max(_LEAST_PART_S, sum(_length_s(run) for _, run in measured) / _MOST_PARTS)
     rows: list[DeviceRow] = []
-    for run, end, name in zip(runs, ends, names, strict=True):
-        if not np.isfinite(end):
-            builder.dropped["timestamp not readable"] += 1
-            continue
-        job = name if names.count(name) == 1 else f"{name}-{run['run_id'][:8]}"
-        devices = list(_run_devices(run, float(end), job))
-        if not devices:
-            builder.dropped["run whose GPUs were not measured"] += 1
-        rows += devices
+    for lane, job in zip(lanes, names, strict=True):
+        if names.count(job) > 1:
+            job = f"{job}-{lane[0][1]['run_id'][:8]}"  # noqa: PLW2901 - told apart by its first run
+        if len(lane) > 1:
+            builder.notes.append(Message("read.runs-in-turn", n=len(lane), job=job))
+        rows += [row for end, run in lane for row in _run_devices(run, end, job, part_s)]
     return rows
 
 
-def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[DeviceRow]:
-    """Yield two rows a GPU of a run, each for half of it."""
+_Run = tuple[float, Mapping[str, str]]
+"""When a run ended, and what CodeCarbon says of it."""
+
+
+def _projects(runs: Iterable[_Run]) -> str:
+    return "+".join(dict.fromkeys(run.get("project_name") or "run" for _, run in runs))
+
+
+def _length_s(run: Mapping[str, str]) -> float:
+    return number_in(run.get("duration", "")) or 0.0
+
+
+def _in_turn(runs: Iterable[_Run]) -> list[list[_Run]]:
+    """Return the runs by the GPUs that they can be of: one after the other on one machine."""
+    lanes: list[list[_Run]] = []
+    for end, run in sorted(runs, key=lambda item: item[0] - _length_s(item[1])):
+        machine = [run.get(name) for name in _MACHINE]
+        free = (
+            lane
+            for lane in lanes
+            if lane[-1][0] <= end - _length_s(run) + _ROUNDED_S
+            and [lane[-1][1].get(name) for name in _MACHINE] == machine
+        )
+        lane = next(free, [])
+        lanes += [] if lane else [lane]
+        lane.append((end, run))
+    return lanes
+
+
+def _run_devices(
+    run: Mapping[str, str], end: float, job: str, part_s: float
+) -> Iterator[DeviceRow]:
+    """Yield two or more rows a GPU of a run, each for a part of it of about `part_s` seconds."""
     length, energy = number_in(run.get("duration", "")), number_in(run.get("gpu_energy", ""))
     models = [
         name.strip()
@@ -314,4 +353,5 @@ def _run_devices(run: Mapping[str, str], end: float, job: str) -> Iterator[Devic
             model=model,
             job=job[:200],
         )
-        yield from row.at(end - 0.75 * length, end - 0.25 * length)
+        parts = max(2, round(length / part_s))
+        yield from row.at(*(end - length * (k + 0.5) / parts for k in reversed(range(parts))))

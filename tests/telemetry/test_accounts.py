@@ -206,14 +206,14 @@ def _runs(*rows: str) -> str:
     return "\n".join([_HEADER, *rows]) + "\n"
 
 
-def test_runs_of_codecarbon_are_jobs(tmp_path: Path) -> None:
+def test_runs_of_codecarbon_at_once_are_jobs(tmp_path: Path) -> None:
     """Energy over length and GPUs is power; a run written twice counts once, with its longest."""
     jobs = _written(
         tmp_path,
         _runs(
             "2026-07-01T13:00:00,bert,aaaaaaaa-1,1800.0,0,0,9,0.25,2,2 x NVIDIA A40,N",
             "2026-07-01T13:30:00,bert,aaaaaaaa-1,3600.0,0,0,9,0.5,2,2 x NVIDIA A40,N",
-            "2026-07-01T15:00:00,bert,bbbbbbbb-2,3600.0,0,0,9,1e-1,2.0,2 x NVIDIA A40,N",
+            "2026-07-01T14:20:00,bert,bbbbbbbb-2,3600.0,0,0,9,1e-1,2.0,2 x NVIDIA A40,N",
             "2026-07-01T16:00:00,eval,cccccccc-3,60.0,0,0,0,0.0,2,2 x NVIDIA A40,N",
         ),
     )
@@ -223,12 +223,35 @@ def test_runs_of_codecarbon_are_jobs(tmp_path: Path) -> None:
     assert _means(jobs["bert-bbbbbbbb"], "power.board_w") == pytest.approx([50.0, 50.0])
     assert first.hardware.gpu == "NVIDIA A40"
     assert first.window is not None
-    assert str(first.window.start) == "2026-07-01 12:45:00+00:00"
+    assert first.window.duration_s == pytest.approx(3600.0)
     (source,) = first.provenance.sources
     assert source.dropped == {
         "row of a run that is written again": 1,
         "run whose GPUs were not measured": 1,
     }
+
+
+@pytest.mark.parametrize("late_s", [0, 1000])
+def test_runs_of_codecarbon_in_turn_are_of_the_same_gpus(late_s: int, tmp_path: Path) -> None:
+    """Of 900, 100 and 500 s one after the other: 1 GPU, at (900 x 100 + 600 x 300) / 1500 W.
+
+    With the last one begun while the second ran, as many GPUs as runs at once: 2.
+    """
+    rows = []
+    for name, end_s, length_s, watts in (
+        ("train", 900, 900.0, 100),
+        ("eval", 1000 + late_s, 100.0 + late_s, 300),
+        ("train", 1600, 500.0, 300),
+    ):
+        when = f"2026-07-01T13:{end_s // 60:02}:{end_s % 60:02}"
+        kwh = watts * length_s / 3.6e6
+        rows.append(f"{when},{name},{end_s}-run,{length_s},0,0,9,{kwh!r},1,1 x NVIDIA A40,N")
+    jobs = _written(tmp_path, _runs(*rows))
+    assert sum(job.gpu_count or 0 for job in jobs.values()) == (2 if late_s else 1)
+    if not late_s:
+        (job,) = jobs.values()
+        assert _means(job, "power.board_w") == pytest.approx([180.0], rel=0.02)
+        assert any("3 runs of train+eval" in note for note in job.provenance.notes)
 
 
 def test_codecarbon_without_a_gpu_is_refused(tmp_path: Path) -> None:
