@@ -1,7 +1,7 @@
 """Says which readings belong to which job, and has each job's profile built."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +11,15 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.profiling.build import build
-from telemetry.profiling.machines import host_name
+from telemetry.profiling.machines import host_name, model_name
 from telemetry.profiling.merge import ANY_JOB, merge
+from telemetry.profiling.window import Covered, durations
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, boards_of
 
 _UTIL, _UNLIKE = "util.kernel_time", 0.5
+_METER = "counter.energy_j"  # of a device, so it does not go on where the job moves
+_MOVING = 0.05  # of the time of a job, in which two machines may name it
 _LONG_S = 600.0  # for less machines of one job may differ, too: at its start, at a checkpoint
 
 
@@ -60,11 +63,12 @@ def profiles(
                 build(_of_gpus(merged, gpus), host, hints) for host, gpus in machines.items()
             )
         recording, name = _as_single_job(merged, names)
-        return (build(recording, name, hints),)
+        return (build(_at_last_place(recording, *names), name, hints),)
     picked = names if hints.job is None else [hints.job]
     if hints.name is not None and len(picked) > 1:
         raise InputError(Message("join.one-name", name=hints.name, n=len(picked), jobs=picked))
-    own = tuple(build(_of_job(merged, name), name, hints) for name in picked)
+    jobs = ((_at_last_place(_of_job(merged, name), name), name) for name in picked)
+    own = tuple(build(recording, name, hints) for recording, name in jobs)
     return own if hints.job is not None else (*own, *_of_no_job(merged, hints, say))
 
 
@@ -176,6 +180,57 @@ def _of_job(merged: Recording, name: str) -> Recording:
         notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")
     return replace(
         merged, samples=rows, gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys), notes=notes
+    )
+
+
+def _at_last_place(recording: Recording, job: str = "") -> Recording:
+    """Return a job that moved as one of the GPUs where it ran last: those before are paid no more.
+
+    It moved where no two of its GPUs, or no two of its machines with as many of one model, name it
+    at one time, but for the moments of the move.
+    """
+    gpus, machines = recording.gpus, _by_machine(recording.gpus)
+    of_machines = machines if "" not in machines else {}
+    for places in ({gpu.key: [gpu] for gpu in gpus}, of_machines) if job else ():
+        last = _last_of_a_move(recording, job, places)
+        if last is not None:
+            return _held_at(recording, job, places, last)
+    return recording
+
+
+def _last_of_a_move(
+    recording: Recording, job: str, places: Mapping[str, Sequence[GpuIdentity]]
+) -> str | None:
+    """Return where a job ran last; None where it was in one place, or in two at once."""
+    samples, keys = recording.samples, {g.key: name for name, own in places.items() for g in own}
+    own = samples[(samples[JOB] == job).to_numpy()]
+    read = {
+        name: np.unique(rows[TIME].to_numpy(float))
+        for name, rows in own.groupby(own[GPU].astype(object).map(keys))
+    }
+    kinds = {tuple(gpu.model and model_name(gpu.model) for gpu in p) for p in places.values()}
+    if len(places) < 2 or len(read) < len(places) or len(kinds) > 1 or not recording.absolute:  # noqa: PLR2004
+        return None
+    begins = np.concatenate(list(read.values()))
+    ends = begins + np.concatenate([durations(t_s) for t_s in read.values()])
+    at_once = 1 - Covered(begins, ends).total / (ends - begins).sum()
+    return None if at_once > _MOVING else max(read, key=lambda name: float(read[name][-1]))
+
+
+def _held_at(
+    recording: Recording, job: str, places: Mapping[str, Sequence[GpuIdentity]], last: str
+) -> Recording:
+    """Return a job's readings, wherever they were taken, as those of the GPUs of one place."""
+    stays, samples = places[last], recording.samples.drop(columns=_METER, errors="ignore")
+    keys = {g.key: at.key for own in places.values() for g, at in zip(own, stays, strict=True)}
+    devices = samples[GPU].astype(object)
+    is_own = (samples[JOB] == job) | devices.isin([gpu.key for gpu in stays])
+    rows = samples.assign(**{GPU: devices.map(keys)})[is_own.to_numpy()]
+    return replace(
+        recording,
+        samples=rows.sort_values([GPU, TIME], kind="stable", ignore_index=True),
+        gpus=tuple(stays),
+        notes=(*recording.notes, Message("read.moved", n=len(places))),
     )
 
 

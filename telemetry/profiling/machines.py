@@ -14,7 +14,7 @@ from planner.profile.join import Groups
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -50,6 +50,7 @@ class LoggedRows:
         source: its name, format and columns.
         gpus: its devices.
         slots: what it measured.
+        jobs: that its rows name.
         span_s: its first and last time; None where it has no row.
         kind: what decides whether it can contradict another one.
     """
@@ -60,6 +61,9 @@ class LoggedRows:
         self._t_s = times = clock[TIME].to_numpy(dtype=float)
         self.source, self.gpus = recording.source, recording.gpus
         self.slots = frozenset(recording.slots)
+        self.jobs = (
+            {str(job) for job in samples[JOB].dropna().unique()} if JOB in samples else set()
+        )
         self.span_s = (float(times.min()), float(times.max())) if len(times) else None
         self.kind = _Kind(
             str(self.source.format),

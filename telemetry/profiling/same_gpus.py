@@ -96,6 +96,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
             groups.join(next(j for j in together if not _are_strangers(files[j], file)), i)
     common = CommonRows([file.rows for file in files])
     _by_name(files, groups)
+    _by_job(files, groups)
     _across_marks(files, groups, common)
     problems = [*_contradictions(files, groups), *_by_readings(files, groups, common)]
     if problems:
@@ -123,6 +124,18 @@ def _by_name(files: Sequence[FileReadings], groups: Groups) -> None:
         for i, has_uuid in readers:
             latter = next((j for j, latter in readers if not (has_uuid and latter)), i)
             groups.join(latter, i)
+
+
+def _by_job(files: Sequence[FileReadings], groups: Groups) -> None:
+    """Put together files that name one job at different times: it went on, here or elsewhere."""
+    by_job = defaultdict[tuple[str, str], list[int]](list)
+    for i, file in enumerate(files):
+        for job in () if file.is_run else file.rows.jobs:
+            parts = by_job[file.folder, job]
+            for j in parts:
+                if not _at_one_time(files[j], file):
+                    groups.join(j, i)
+            parts.append(i)
 
 
 def _contradictions(files: Sequence[FileReadings], groups: Groups) -> Iterator[str]:

@@ -248,6 +248,7 @@ _FIRST = frozenset(
         "note.gaps",
         "note.paid-until",
         "note.replicas-of-gpus",
+        "read.moved",
         "read.no-seconds",
         "read.rows-as-gpus",
         "invoice.covered",

@@ -1,5 +1,6 @@
 """How a series is split into files, by time or by metric, never changes the jobs, GPUs or bill."""
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,6 +45,64 @@ def _billed(profile: Profile) -> tuple[object, ...]:
         pytest.approx(profile.window.duration_s, abs=2),
         *(pytest.approx(share, abs=0.01) for share in shares),
     )
+
+
+def _answer(seconds: range, metrics: tuple[str, ...], moves_at: int, gpus: int) -> str:
+    """A pod's series of DCGM, from one node, then from another: each has its own GPUs."""
+    series = [
+        {
+            "metric": {
+                "__name__": metric,
+                "Hostname": host,
+                "gpu": str(gpu),
+                "UUID": f"GPU-{host}-{gpu}",
+                "modelName": "NVIDIA A10G",
+                "pod": "train-0",
+            },
+            "values": [[1_794_301_200 + 10 * at, str(40 + at % 20)] for at in ours],
+        }
+        for host, ours in (
+            ("a", [at for at in seconds if at < moves_at]),
+            ("b", [at for at in seconds if at >= moves_at]),
+        )
+        for gpu in range(gpus)
+        for metric in metrics
+        if ours
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}})
+
+
+@settings(max_examples=settings().max_examples // 4, deadline=None)
+@given(
+    gpus=st.integers(1, 2),
+    moves_at=st.integers(40, SECONDS - 40),
+    cut=st.integers(40, SECONDS - 40),
+    by_metric=st.booleans(),
+)
+def test_a_job_that_moved_is_billed_once_however_it_is_split(
+    gpus: int, moves_at: int, cut: int, *, by_metric: bool
+) -> None:
+    """Never on two nodes at once: as many GPUs as one node gave it, for all of the time."""
+    names = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE")
+    parts = [names[:1], names[1:]] if by_metric else [names]
+    files = {
+        f"{n}-{first}.json": _answer(range(first, last), metrics, moves_at, gpus)
+        for n, metrics in enumerate(parts)
+        for first, last in ((0, cut), (cut, SECONDS))
+    }
+    whole = _read({"all.json": _answer(range(SECONDS), names, moves_at, gpus)})
+    assert whole.gpu_count == gpus
+    assert whole.hardware.nodes == 1
+    assert any("it moved" in note for note in whole.provenance.notes)
+    assert _billed(_read(files)) == _billed(whole)
+
+
+def test_a_job_on_two_nodes_at_once_is_billed_for_both() -> None:
+    """Half of the time at both is no move."""
+    answer = json.loads(_answer(range(120), ("DCGM_FI_DEV_GPU_UTIL",), 120, 1))
+    late = json.loads(_answer(range(60, SECONDS), ("DCGM_FI_DEV_GPU_UTIL",), 0, 1))
+    answer["data"]["result"] += late["data"]["result"]
+    assert _read({"all.json": json.dumps(answer)}).gpu_count == 2
 
 
 @settings(max_examples=settings().max_examples // 4, deadline=None)
