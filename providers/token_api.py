@@ -14,22 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
-from providers.interface import (
-    MACHINE,
-    Cloud,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    ListingDraft,
-    MarksByRun,
-    NoCapacityError,
-    Regions,
-    Resource,
-    ThrottledError,
-    UncertainError,
-    in_regions,
-)
+from providers import interface
 from providers.ownership_tags import OwnershipTags, latest
 from providers.redaction import learn, redact
 
@@ -122,7 +107,7 @@ class TokenApi(ABC):
     """
 
     title: ClassVar[str]
-    pause_s: ClassVar[float] = ThrottledError.wait_s
+    pause_s: ClassVar[float] = interface.ThrottledError.wait_s
 
     access: TokenAccess
     on_date: Callable[[str], object] = str
@@ -187,7 +172,9 @@ class TokenApi(ABC):
         try:
             status, headers, content = self._send(method, path, body, params)
         except Exception as error:  # noqa: BLE001 - urllib3, requests and azure raise their own
-            raise UncertainError(_short(f"{failed}: {type(error).__name__}: {error}")) from None
+            raise interface.UncertainError(
+                _short(f"{failed}: {type(error).__name__}: {error}")
+            ) from None
         self.on_date(headers.get("Date", ""))
         try:
             document = json.loads(content) if content else None
@@ -198,12 +185,12 @@ class TokenApi(ABC):
         code, detail = self._reason(document)
         sentence = _short(f"{failed}: HTTP {status}: {f'{code} {detail}'.strip()}")
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            throttled = ThrottledError(sentence)
+            throttled = interface.ThrottledError(sentence)
             wait = headers.get("Retry-After", "")
             throttled.wait_s = float(wait) if wait.isdigit() else self.pause_s
             raise throttled
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
-            raise UncertainError(f"{sentence} (an answer that cannot be read)")
+            raise interface.UncertainError(f"{sentence} (an answer that cannot be read)")
         raise self._refusal(sentence, status, (code, detail))
 
     @abstractmethod
@@ -246,7 +233,7 @@ def _short(text: str) -> str:
 
 
 @dataclass(kw_only=True)
-class TokenCloud(Cloud):
+class TokenCloud(interface.Cloud):
     """An account that is reached with one token.
 
     Attributes:
@@ -270,7 +257,9 @@ class TokenCloud(Cloud):
 
     @staticmethod
     @abstractmethod
-    def _marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> OwnershipTags | None:
+    def _marks_of(
+        kind: str, item: JsonDocument, marks_by_run: interface.MarksByRun
+    ) -> OwnershipTags | None:
         """Return whose an item is, by what it carries, else by its name; None: not ours."""
 
     @staticmethod
@@ -280,18 +269,20 @@ class TokenCloud(Cloud):
 
     @staticmethod
     @abstractmethod
-    def _resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
+    def _resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> interface.Resource:
         """Return an item that is of a run."""
 
-    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
+    def _list(
+        self, regions: interface.Regions, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+    ) -> interface.Listing:
         """Return everything with our marks or names; account-wide lists, kind by kind.
 
         What names its run says whose machines are that have only their name.
         """
         _ = regions
-        draft = ListingDraft(provider=self.name, runs=dict(marks_by_run))
+        draft = interface.ListingDraft(provider=self.name, runs=dict(marks_by_run))
         items: list[tuple[str, JsonDocument]] = []
-        unmarked: list[Resource] = []
+        unmarked: list[interface.Resource] = []
         for kind in kinds:
             with draft.asking(kind):
                 items += [(kind, item) for item in self._items(kind)]
@@ -306,32 +297,36 @@ class TokenCloud(Cloud):
                 draft.add(owned)
             elif owned is None and self._is_named(kind, item):
                 draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", f"at {self.page}")
-            elif owned is None and kind == MACHINE and marks_by_run:
+            elif owned is None and kind == interface.MACHINE and marks_by_run:
                 unmarked.append(self._resource(kind, item, next(iter(marks_by_run.values()))))
         return replace(draft.listing(kinds), unmarked=tuple(unmarked))
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(
+        self, entry: interface.JournaledResource, marks: OwnershipTags
+    ) -> interface.ExistenceCheck:
         """Return what the API answers about that id; the journal knows it, so tags may be gone."""
         item = self._item(entry.kind, entry.id)
         if item is None:
-            return ExistenceCheck.not_shown(f"{self.title}: no such id")
+            return interface.ExistenceCheck.not_shown(f"{self.title}: no such id")
         shown = self._resource(entry.kind, item, marks)
         if shown.state == "gone":
-            return ExistenceCheck.ended(f"{self.title} calls it {item.get('status')}")
-        return ExistenceCheck.identified(shown, self._marks_of(entry.kind, item, {}))
+            return interface.ExistenceCheck.ended(f"{self.title} calls it {item.get('status')}")
+        return interface.ExistenceCheck.identified(shown, self._marks_of(entry.kind, item, {}))
 
     def _placed(
-        self, spec: LaunchSpec, regions: Mapping[str, Iterable[str]], why: str
-    ) -> LaunchSpec:
+        self, spec: interface.LaunchSpec, regions: Mapping[str, Iterable[str]], why: str
+    ) -> interface.LaunchSpec:
         """Return the launch in the regions that have its type.
 
         Raises:
             NoCapacityError: none has it.
         """
-        places = in_regions(spec, regions)
+        places = interface.in_regions(spec, regions)
         if not places:
             texts = " or ".join(dict.fromkeys(target.text for target in spec.places))
-            raise NoCapacityError(f"{self.title} has no {texts} for this account now {why}.")
+            raise interface.NoCapacityError(
+                f"{self.title} has no {texts} for this account now {why}."
+            )
         return replace(spec, places=places)
 
     def _part(self, answer: object, key: str, subject: str) -> JsonDocument:

@@ -16,18 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
 from templates import report_text, templates_in
-from templates.language.translate import (
-    LANGUAGES,
-    _,
-    current_language,
-    gap,
-    glossary,
-    plan_file,
-    rate_words,
-    translate_text,
-    use_language,
-    word,
-)
+from templates.language import translate
+from templates.language.translate import _, word
 from templates.markdown import cell, command, unbroken, with_commands
 from templates.page.whole_page import render_page
 from templates.reports.decision import columns, decision, ends_machine, staying, year_words
@@ -70,7 +60,7 @@ def _word(pattern: str, word: str, means: str) -> _Word:
 
 @cache
 def _of(language: str) -> tuple[_Word, ...]:
-    return tuple(_word(**entry) for entry in glossary(language))
+    return tuple(_word(**entry) for entry in translate.glossary(language))
 
 
 _CODE = re.compile(r"(`[^`]*`)")
@@ -82,13 +72,13 @@ def glossed(report: str) -> str:
     In a sentence the meaning follows the word in brackets. In a table, where it would widen the
     cell, it stands below the table. Headings, folds' titles and commands explain nothing.
     """
-    unexplained, lines = list(_of(current_language())), list[str]()
+    unexplained, lines = list(_of(translate.current_language())), list[str]()
     waiting: list[_Word] = []
     for line in report.split("\n"):
         in_table = line.startswith("|")
         if waiting and not in_table:
             meanings = (_("*{word}*: {means}.", word=t.word, means=t.means) for t in waiting)
-            lines += ["", gap().join(meanings)]
+            lines += ["", translate.gap().join(meanings)]
             waiting = []
         if line.startswith(("#", "<")):
             lines.append(line)
@@ -165,7 +155,7 @@ def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     option = job.choice
     steps = []
     if option is not None:
-        path, named = plan_file(), f"{job.name}/{option.id}"
+        path, named = translate.plan_file(), f"{job.name}/{option.id}"
         quote = command("gpucost", "quote", *((path,) if path else ()), "--option", named)
         saved = "`gpucost plan ... -o plan.json`"
         if path is None:
@@ -278,7 +268,7 @@ def _job(job: JobPlan, plan: Plan, *, level: str, mark: str) -> str:
 def _end(plan: Plan) -> str:
     clusters = _fill("cluster.md.j2", plan=plan) if plan.clusters else ""
     single = len(plan.jobs) == 1
-    notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
+    notes = [translate.translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [short(note, _LONGEST_NOTE) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
@@ -289,7 +279,9 @@ def _end(plan: Plan) -> str:
 def environment() -> Environment:
     """Return what fills the templates of reports; `cell` keeps data from breaking tables."""
     filled = templates_in("reports")
-    filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap)
+    filled.globals.update(
+        _=_, translate_text=translate.translate_text, word=word, gap=translate.gap
+    )
     filled.filters |= {"cell": cell, "unbroken": unbroken, "with_commands": with_commands}
     filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled
@@ -298,7 +290,7 @@ def environment() -> Environment:
 def _fill(name: str, **values: object) -> str:
     shared = {
         "w": report_text,
-        "rate": rate_words(),
+        "rate": translate.rate_words(),
         "first_screen": first_screen,
         "year_words": year_words,
         "names": names,
@@ -348,7 +340,7 @@ def render_report(
     check_style(style, lang)
     if style != "html":
         plan, change = for_markdown(plan), for_markdown(change)
-    with use_language(lang, plan):
+    with translate.use_language(lang, plan):
         if style == "github-comment":
             return comment(plan, change)
         if style == "html":
@@ -358,7 +350,7 @@ def render_report(
 
 def render_change(change: PlanChange, *, lang: str = "en") -> str:
     """Return what changed between two plans as a comment on GitHub, in `en` or `zh`."""
-    with use_language(lang):
+    with translate.use_language(lang):
         return change_comment(for_markdown(change))
 
 
@@ -368,7 +360,7 @@ def check_style(style: str, lang: str) -> None:
     Raises:
         NotBuiltYetError: it has not.
     """
-    for name, value, choices in (("style", style, STYLES), ("lang", lang, LANGUAGES)):
+    for name, value, choices in (("style", style, STYLES), ("lang", lang, translate.LANGUAGES)):
         if value not in choices:
             raise NotBuiltYetError(
                 f"--{name} {value} is not built yet; this version has {', '.join(choices)}."

@@ -14,28 +14,8 @@ import msgspec
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
 from gpucost.jobs.results import claim_profile
+from gpucost.loop import loop_steps
 from gpucost.loop.choosing import Means, NextExperiment, next_experiment, only_job
-from gpucost.loop.loop_steps import (
-    AFTER,
-    BEFORE,
-    HERE,
-    PLAN,
-    PROOF,
-    RECIPE,
-    LoopRecord,
-    LoopRequest,
-    LoopStep,
-    RentedRun,
-    Round,
-    TakeStep,
-    plan_step,
-    profile_step,
-    read_record,
-    rented,
-    try_step,
-    verify_step,
-    write_record,
-)
 from gpucost.machines.state import confirm
 from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
@@ -71,12 +51,12 @@ class Loop:
         record: what is done.
     """
 
-    request: LoopRequest
+    request: loop_steps.LoopRequest
     output: Output
-    run: TakeStep
-    record: LoopRecord
+    run: loop_steps.TakeStep
+    record: loop_steps.LoopRecord
 
-    def go_on(self) -> LoopRecord:
+    def go_on(self) -> loop_steps.LoopRecord:
         """Take every step that is not done, until nothing pays.
 
         Raises:
@@ -84,7 +64,7 @@ class Loop:
         """
         self._keep(msgspec.structs.replace(self.record, ended=()))
         if not self.record.profiled:
-            self._take(profile_step(self.request))
+            self._take(loop_steps.profile_step(self.request))
             self._keep(msgspec.structs.replace(self.record, profiled=True))
         while not self.record.ended:
             attempt = self.record.under_way or self._choose()
@@ -92,11 +72,11 @@ class Loop:
                 self._finish(attempt)
         return self.record
 
-    def _keep(self, record: LoopRecord) -> None:
+    def _keep(self, record: loop_steps.LoopRecord) -> None:
         self.record = record
-        write_record(self.request.folder, record)
+        loop_steps.write_record(self.request.folder, record)
 
-    def _take(self, step: LoopStep) -> None:
+    def _take(self, step: loop_steps.LoopStep) -> None:
         self.output.say(f"$ {step.text}")
         code = self.run(step)
         if code:
@@ -106,7 +86,7 @@ class Loop:
                 code if code > 0 else 128 - code,
             )
 
-    def _choose(self) -> Round | None:
+    def _choose(self) -> loop_steps.Round | None:
         """Return the next round, planned and written down; None where the loop has ended."""
         record, request = self.record, self.request
         if over := _over(record, request):
@@ -114,19 +94,19 @@ class Loop:
             return None
         folder, before = record.next_folder, record.best_profile
         (request.folder / folder).mkdir(parents=True, exist_ok=True)
-        self._take(plan_step(request, before, folder))
-        plan = load_plan(request.folder / folder / PLAN)
+        self._take(loop_steps.plan_step(request, before, folder))
+        plan = load_plan(request.folder / folder / loop_steps.PLAN)
         means = self._means(before)
         experiment, refused = next_experiment(only_job(plan.jobs), means)
         if experiment is None:
             self._keep(msgspec.structs.replace(record, ended=refused))
             return None
         text = json.dumps(experiment.recipe, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_file(str(request.folder / folder / RECIPE), text)
+        write_file(str(request.folder / folder / loop_steps.RECIPE), text)
         self.output.say(_promise(experiment, plan.period))
         return self._done(_round(experiment, folder, before))
 
-    def _done(self, attempt: Round) -> Round:
+    def _done(self, attempt: loop_steps.Round) -> loop_steps.Round:
         self._keep(self.record.with_round(attempt))
         return attempt
 
@@ -141,7 +121,7 @@ class Loop:
             run_s=run_s,
             rent_s=float(self.rent_s),
             left_usd=self._left_usd(),
-            proved=_json(self.request, won.folder, RECIPE) if won else {},
+            proved=_json(self.request, won.folder, loop_steps.RECIPE) if won else {},
             tried={
                 attempt.key: f"{attempt.verdict}: {attempt.why}" for attempt in self.record.rounds
             },
@@ -162,7 +142,7 @@ class Loop:
         """How long a rented machine may live, seconds."""
         if self.request.ttl_s is not None:
             return self.request.ttl_s
-        minutes = math.ceil((self._run_s(BEFORE) * _LONGER + _AROUND_S) / _MINUTE_S)
+        minutes = math.ceil((self._run_s(loop_steps.BEFORE) * _LONGER + _AROUND_S) / _MINUTE_S)
         return minutes * _MINUTE_S
 
     def _left_usd(self) -> Decimal:
@@ -171,49 +151,57 @@ class Loop:
         self._keep(msgspec.structs.replace(self.record, spent_usd=spent))
         return max(Decimal(0), EXACT.subtract(self.request.budget_usd, spent))
 
-    def _rented(self) -> tuple[RentedRun, ...]:
+    def _rented(self) -> tuple[loop_steps.RentedRun, ...]:
         folders = [self.request.folder / attempt.folder for attempt in self.record.rounds]
-        is_rented = any(attempt.where != HERE for attempt in self.record.rounds)
-        return rented(folders) if is_rented else ()
+        is_rented = any(attempt.where != loop_steps.HERE for attempt in self.record.rounds)
+        return loop_steps.rented(folders) if is_rented else ()
 
-    def _finish(self, attempt: Round) -> None:
+    def _finish(self, attempt: loop_steps.Round) -> None:
         """Take a chosen option to its verdict."""
         folder = self.request.folder / attempt.folder
         if attempt.done == "chosen":
-            if attempt.where == HERE:
+            if attempt.where == loop_steps.HERE:
                 self._try_here(attempt)
             else:
                 self._rent(attempt)
-            if not (folder / AFTER).is_file():
-                raise InputError(f"{folder / AFTER}: the run left no profile; nothing is proved.")
+            if not (folder / loop_steps.AFTER).is_file():
+                raise InputError(
+                    f"{folder / loop_steps.AFTER}: the run left no profile; nothing is proved."
+                )
             attempt = self._done(msgspec.structs.replace(attempt, done="measured"))
-        self._take(verify_step(self.request, attempt))
-        judged = _judged(attempt, _json(self.request, attempt.folder, PROOF))
+        self._take(loop_steps.verify_step(self.request, attempt))
+        judged = _judged(attempt, _json(self.request, attempt.folder, loop_steps.PROOF))
         if judged.verdict == "not-proved" and self._was_disturbed(attempt):
             self.output.say("others worked meanwhile: once more, in turns within one run")
-            self._take(try_step(self.request, attempt, Decimal(0), 0, ab=True))
-            self._take(verify_step(self.request, attempt))
-            judged = _judged(attempt, _json(self.request, attempt.folder, PROOF))
+            self._take(loop_steps.try_step(self.request, attempt, Decimal(0), 0, ab=True))
+            self._take(loop_steps.verify_step(self.request, attempt))
+            judged = _judged(attempt, _json(self.request, attempt.folder, loop_steps.PROOF))
         self._done(judged)
         self._left_usd()
 
-    def _was_disturbed(self, attempt: Round) -> bool:
+    def _was_disturbed(self, attempt: loop_steps.Round) -> bool:
         """Return whether others' work spoiled a run here that can be made in turns instead."""
-        if attempt.where != HERE or self._in_turns(attempt) or not self._can_switch(attempt):
+        if (
+            attempt.where != loop_steps.HERE
+            or self._in_turns(attempt)
+            or not self._can_switch(attempt)
+        ):
             return False
-        after = f"{attempt.folder}/{AFTER}".lstrip("/")
+        after = f"{attempt.folder}/{loop_steps.AFTER}".lstrip("/")
         return others_work(self._profile(after)) is not None
 
-    def _try_here(self, attempt: Round) -> None:
+    def _try_here(self, attempt: loop_steps.Round) -> None:
         took_s = self._run_s(attempt.before)
         long = f"{took_s:.0f} s" if took_s < _SHOWN_FROM_S else f"{took_s / _MINUTE_S:.0f} min"
         price = "" if attempt.costs_usd is None else f", ${show(attempt.costs_usd)} of this machine"
         settings = ", ".join(attempt.settings)
         question = f"Run it here with {settings} (it took {long} before{price})?"
         confirm(question, yes=self.request.yes)
-        self._take(try_step(self.request, attempt, Decimal(0), 0, ab=self._in_turns(attempt)))
+        self._take(
+            loop_steps.try_step(self.request, attempt, Decimal(0), 0, ab=self._in_turns(attempt))
+        )
 
-    def _in_turns(self, attempt: Round) -> bool:
+    def _in_turns(self, attempt: loop_steps.Round) -> bool:
         """Return whether settings are switched on and off within the run that tries them.
 
         Where it is asked for; and where others filled the machine before, for then two runs prove
@@ -224,43 +212,46 @@ class Loop:
         may = self._can_switch(attempt, steps=0 if self.request.ab else _STEPS_FOR_TURNS)
         return may and (self.request.ab or crowded)
 
-    def _can_switch(self, attempt: Round, steps: int = _STEPS_FOR_TURNS) -> bool:
+    def _can_switch(self, attempt: loop_steps.Round, steps: int = _STEPS_FOR_TURNS) -> bool:
         """Return whether settings can be switched within a run, and it has so many steps."""
-        if attempt.before != BEFORE:
+        if attempt.before != loop_steps.BEFORE:
             return False
-        codes = {entry["code"] for entry in _json(self.request, attempt.folder, RECIPE)["actions"]}
+        codes = {
+            entry["code"]
+            for entry in _json(self.request, attempt.folder, loop_steps.RECIPE)["actions"]
+        }
         step = self._profile(attempt.before).step
         enough = ((step.count if step else None) or 0) >= steps
         return enough and bool(codes.intersection(SWITCHED))
 
-    def _rent(self, attempt: Round) -> None:
+    def _rent(self, attempt: loop_steps.Round) -> None:
         """Launch the option; a launch of this round that is there already is followed instead."""
         folder = self.request.folder / attempt.folder
-        rentals = rented((folder,))
+        rentals = loop_steps.rented((folder,))
         for rental in rentals:
             claim_profile(folder, rental.run)
         started = [rental for rental in rentals if rental.is_open or not rental.launched_nothing]
         left_usd = self._left_usd()
         if not started:
-            (folder / AFTER).unlink(missing_ok=True)
-            self._take(try_step(self.request, attempt, left_usd, self.rent_s))
+            (folder / loop_steps.AFTER).unlink(missing_ok=True)
+            self._take(loop_steps.try_step(self.request, attempt, left_usd, self.rent_s))
         elif started[-1].is_open:
-            self._take(LoopStep(words=("logs", started[-1].run, "-f")))
-        elif not (folder / AFTER).is_file():
+            self._take(loop_steps.LoopStep(words=("logs", started[-1].run, "-f")))
+        elif not (folder / loop_steps.AFTER).is_file():
             raise RefusedError(
                 f"{started[-1].run} has ended and left no profile: `gpucost logs "
                 f"{started[-1].run}` says why. Nothing is rented again by itself; --folder NEW "
                 "begins anew."
             )
-        for rental in rented((folder,)):
+        for rental in loop_steps.rented((folder,)):
             claim_profile(folder, rental.run)
 
 
-def _over(record: LoopRecord, request: LoopRequest) -> str:
+def _over(record: loop_steps.LoopRecord, request: loop_steps.LoopRequest) -> str:
     """Return why no further option is looked for; empty where one is."""
     last = record.rounds[-1] if record.rounds else None
-    if last is not None and last.verdict == "proved" and last.where != HERE:
-        plan = request.folder / last.folder / PLAN
+    if last is not None and last.verdict == "proved" and last.where != loop_steps.HERE:
+        plan = request.folder / last.folder / loop_steps.PLAN
         return (
             f"{last.option} is proved on {last.where}: move there, and go on from there: "
             f"gpucost provision {plan} --option {last.option} --ttl 8h"
@@ -283,8 +274,8 @@ def _promise(experiment: NextExperiment, period: str) -> str:
     return "; ".join(parts)
 
 
-def _round(experiment: NextExperiment, folder: str, before: str) -> Round:
-    return Round(
+def _round(experiment: NextExperiment, folder: str, before: str) -> loop_steps.Round:
+    return loop_steps.Round(
         folder=folder,
         before=before,
         option=experiment.option.name,
@@ -295,7 +286,7 @@ def _round(experiment: NextExperiment, folder: str, before: str) -> Round:
     )
 
 
-def _json(request: LoopRequest, folder: str, name: str) -> dict[str, Any]:
+def _json(request: loop_steps.LoopRequest, folder: str, name: str) -> dict[str, Any]:
     path = request.folder / folder / name
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -304,7 +295,7 @@ def _json(request: LoopRequest, folder: str, name: str) -> dict[str, Any]:
     return document
 
 
-def _judged(attempt: Round, proof: dict[str, Any]) -> Round:
+def _judged(attempt: loop_steps.Round, proof: dict[str, Any]) -> loop_steps.Round:
     speed, saves = proof["speedup"], proof["saves"]
     return msgspec.structs.replace(
         attempt,
@@ -317,7 +308,7 @@ def _judged(attempt: Round, proof: dict[str, Any]) -> Round:
     )
 
 
-def begin(request: LoopRequest, output: Output, run: TakeStep) -> Loop:
+def begin(request: loop_steps.LoopRequest, output: Output, run: loop_steps.TakeStep) -> Loop:
     """Return the loop in its folder, which is made where it is not there.
 
     Raises:
@@ -328,13 +319,13 @@ def begin(request: LoopRequest, output: Output, run: TakeStep) -> Loop:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"--folder {request.folder}: cannot be made: {reason}.") from error
-    return Loop(request, output, run, read_record(request.folder, request.command))
+    return Loop(request, output, run, loop_steps.read_record(request.folder, request.command))
 
 
 _COLUMNS = ("round", "where", "with", "low", "speed-up", "high", "USD saved", "verdict")
 
 
-def print_loop(record: LoopRecord, output: Output) -> None:
+def print_loop(record: loop_steps.LoopRecord, output: Output) -> None:
     """Print the rounds; why the loop ended is said beside."""
     if not print_if_json(record, output):
         rows = tuple(
@@ -347,7 +338,7 @@ def print_loop(record: LoopRecord, output: Output) -> None:
         output.say(f"spent on rented machines: ${show(record.spent_usd)}")
 
 
-def _row(number: int, attempt: Round, output: Output) -> tuple[str, ...]:
+def _row(number: int, attempt: loop_steps.Round, output: Output) -> tuple[str, ...]:
     speed, saves = attempt.speedup, attempt.saves_usd
     ends = ("", "unknown", "") if speed is None else (speed.low, speed.mid, speed.high)
     money = plain if output.format == "csv" else show

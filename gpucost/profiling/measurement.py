@@ -20,15 +20,7 @@ from gpucost.profiling.profile_target import reserve_name
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task, next_step
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError
-from telemetry.measure.command import (
-    MESSAGE,
-    Child,
-    CommandError,
-    Relay,
-    let_go,
-    stop,
-    take_signals,
-)
+from telemetry.measure import command
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import APPLY, RUN_EVENTS, callers_environment, child_environment, events_folder
 
@@ -41,7 +33,7 @@ if TYPE_CHECKING:
 AROUND_CHILD = 125
 _ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
 # Where no command runs: its end is asked for, or its stop; the sampler says something.
-_SERVED = _ENDING | {signal.SIGTSTP, MESSAGE}
+_SERVED = _ENDING | {signal.SIGTSTP, command.MESSAGE}
 _HIDE_S = 1.0
 _LOOK_S = 0.05
 
@@ -84,18 +76,18 @@ def measure(task: Task, output: Output, applied: Application | None = None) -> i
 def _around_command(task: Task, output: Output, applied: Application | None) -> int:
     folder = _folder(output)
     environ = _environment(task, applied, folder)
-    relay = Relay(task.command)
+    relay = command.Relay(task.command)
     begun_s = time.monotonic()
     try:
-        child = Child(task.command, environ, relay.mask)
-    except CommandError:
+        child = command.Child(task.command, environ, relay.mask)
+    except command.CommandError:
         relay.cancel()
         if folder is not None:
             _remove(folder)
         raise
     relay.begun(child)
     try:
-        let_go()
+        command.let_go()
         task = replace(task, pid=child.pid, is_child=True, begun_s=begun_s, probe_folder=folder)
         front = _Front(task, output)
     except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
@@ -124,13 +116,13 @@ def _observe(task: Task, output: Output) -> int:
     front = _Front(task, output)
     try:
         while not front.sampling.ended and not front.sampling.gone:
-            got = take_signals(_SERVED, None)
+            got = command.take_signals(_SERVED, None)
             if got & _ENDING:
                 break
             if signal.SIGTSTP in got:
                 front.stop(signal.SIGTSTP)
             front.hear()
-        return front.finish(lambda timeout_s: take_signals(_SERVED, timeout_s), None)
+        return front.finish(lambda timeout_s: command.take_signals(_SERVED, timeout_s), None)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -169,7 +161,7 @@ class _Front:
     def stop(self, number: int) -> None:
         """Stop with the command; the terminal is the shell's meanwhile."""
         self.sampling.hide(_HIDE_S)
-        stop(number)
+        command.stop(number)
         self.sampling.tell(SHOW)
 
     def finish(self, signals: Callable[[float], Collection[int]], code: int | None) -> int:

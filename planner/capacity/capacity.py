@@ -8,17 +8,7 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Literal
 
-from planner.capacity.queueing import (
-    DAY_S,
-    ErlangWait,
-    JobTrace,
-    Order,
-    TraceReading,
-    block_days,
-    drawn_traces,
-    erlang_wait,
-    waits,
-)
+from planner.capacity import queueing
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, cents
 
@@ -169,7 +159,7 @@ class SizeDocument:
     p95_s: DrawnRange
     p99_s: DrawnRange
     late_fraction: DrawnRange
-    erlang: ErlangWait | None
+    erlang: queueing.ErlangWait | None
     usd_per_month: Decimal | None
     against_now: AgainstNow | None
 
@@ -257,7 +247,7 @@ class CapacityQuestion:
     most: int
     now: int | None
     target: Target
-    order: Order
+    order: queueing.Order
     price: GpuPrice
     draws: int
 
@@ -274,7 +264,7 @@ class _Figures:
 
 
 def capacity(
-    reading: TraceReading,
+    reading: queueing.TraceReading,
     file: str,
     question: CapacityQuestion,
     day: date,
@@ -293,7 +283,7 @@ def capacity(
         InputError: no size lies between the smallest and the largest pool.
     """
     trace = reading.trace
-    drawn = tuple(drawn_traces(trace, question.draws))
+    drawn = tuple(queueing.drawn_traces(trace, question.draws))
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]] = {}
     for gpus in _sizes(question):
         progress(gpus)
@@ -303,7 +293,7 @@ def capacity(
             tuple(_replay(other_trace, gpus, question) for other_trace in traces),
         )
     sizes = tuple(_size(trace, gpus, question, replays) for gpus in replays)
-    days = block_days(trace)
+    days = queueing.block_days(trace)
     return CapacityDocument(
         schema=SCHEMA,
         as_of=day,
@@ -335,8 +325,8 @@ def _sizes(question: CapacityQuestion) -> list[int]:
     return sorted(chosen | ({question.now} if question.now else set()))
 
 
-def _replay(trace: JobTrace, gpus: int, question: CapacityQuestion) -> _Figures:
-    waiting = waits(trace.jobs, gpus, question.order)
+def _replay(trace: queueing.JobTrace, gpus: int, question: CapacityQuestion) -> _Figures:
+    waiting = queueing.waits(trace.jobs, gpus, question.order)
     waited = sorted(math.inf if wait is None else wait for wait in waiting)
     return _Figures(
         mean_s=fmean(waited),
@@ -353,7 +343,7 @@ def _quantile(ascending: Sequence[float], q: float) -> float:
 
 
 def _size(
-    trace: JobTrace,
+    trace: queueing.JobTrace,
     gpus: int,
     question: CapacityQuestion,
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]],
@@ -376,7 +366,7 @@ def _size(
         p95_s=p95,
         p99_s=p99,
         late_fraction=_range(was.late_fraction, [r.late_fraction for r in drawn_replays], 4),
-        erlang=erlang_wait(trace.load_gpus, mean_duration_s, gpus),
+        erlang=queueing.erlang_wait(trace.load_gpus, mean_duration_s, gpus),
         usd_per_month=_usd_per_month(question.price, gpus),
         against_now=_against(trace, gpus, question, was, before),
     )
@@ -396,7 +386,11 @@ def _usd_per_month(price: GpuPrice, gpus: int) -> Decimal | None:
 
 
 def _against(
-    trace: JobTrace, gpus: int, question: CapacityQuestion, was: _Figures, before: _Figures | None
+    trace: queueing.JobTrace,
+    gpus: int,
+    question: CapacityQuestion,
+    was: _Figures,
+    before: _Figures | None,
 ) -> AgainstNow | None:
     if question.now is None or before is None:
         return None
@@ -468,7 +462,7 @@ def _waits_otherwise(
     return late and replayed_s is not None and replayed_s < _NOT_REPLAYED * measured_s
 
 
-def _trace(reading: TraceReading, file: str) -> TraceDocument:
+def _trace(reading: queueing.TraceReading, file: str) -> TraceDocument:
     trace, waited = reading.trace, sorted(reading.waits_s)
     measured = None
     if waited:
@@ -481,7 +475,7 @@ def _trace(reading: TraceReading, file: str) -> TraceDocument:
     return TraceDocument(
         file=file,
         jobs=len(trace.jobs),
-        days=round(trace.span_s / DAY_S, 2),
+        days=round(trace.span_s / queueing.DAY_S, 2),
         load_gpus=round(trace.load_gpus, 2),
         widest=trace.widest,
         measured=measured,
@@ -490,10 +484,10 @@ def _trace(reading: TraceReading, file: str) -> TraceDocument:
 
 
 def _notes(
-    reading: TraceReading,
+    reading: queueing.TraceReading,
     question: CapacityQuestion,
     sizes: Sequence[SizeDocument],
-    drawn: Sequence[JobTrace],
+    drawn: Sequence[queueing.JobTrace],
 ) -> Iterable[str]:
     for reason, count in sorted(reading.dropped.items()):
         yield f"{count} of {reading.rows} rows {reason}, and are left out."

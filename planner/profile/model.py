@@ -7,20 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from planner.profile.fields import (
-    AtLeastOne,
-    Count,
-    Fraction,
-    Instant,
-    Measure,
-    Positive,
-    Real,
-    Record,
-    Several,
-    matching,
-    of_length,
-    one_of,
-)
+from planner.profile import fields
 from planner.profile.kinds import (
     COUNTED_BY,
     ENDINGS,
@@ -40,19 +27,19 @@ from pricing.message import Message
 SCHEMA = "gpucost.profile/v1"
 
 
-class Statistics(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Statistics(fields.Record, frozen=True, kw_only=True, omit_defaults=True):
     """Time-weighted statistics of one metric over the active window, any subset known."""
 
-    mean: Real | None = None
-    min: Real | None = None
-    p05: Real | None = None
-    p25: Real | None = None
-    p50: Real | None = None
-    p75: Real | None = None
-    p90: Real | None = None
-    p95: Real | None = None
-    p99: Real | None = None
-    max: Real | None = None
+    mean: fields.Real | None = None
+    min: fields.Real | None = None
+    p05: fields.Real | None = None
+    p25: fields.Real | None = None
+    p50: fields.Real | None = None
+    p75: fields.Real | None = None
+    p90: fields.Real | None = None
+    p95: fields.Real | None = None
+    p99: fields.Real | None = None
+    max: fields.Real | None = None
 
     @property
     def typical(self) -> float | None:
@@ -69,7 +56,7 @@ class Statistics(Record, frozen=True, kw_only=True, omit_defaults=True):
 _ALL = attrgetter(*Statistics.__struct_fields__)
 
 
-class Job(Record, frozen=True, kw_only=True):
+class Job(fields.Record, frozen=True, kw_only=True):
     """What runs.
 
     Attributes:
@@ -98,17 +85,17 @@ class Job(Record, frozen=True, kw_only=True):
     name: str = "job"
     kind: JobKind = JobKind.UNKNOWN
     framework: str | None = None
-    precision: Annotated[str, one_of(PRECISIONS)] | None = None
-    batch_per_gpu: AtLeastOne | None = None
+    precision: Annotated[str, fields.one_of(PRECISIONS)] | None = None
+    batch_per_gpu: fields.AtLeastOne | None = None
     parallelism: Parallelism | None = None
-    parameters: Positive | None = None
-    dataset_gib: Measure | None = None
-    trust: Annotated[str, one_of(("shared", "isolated"))] | None = None
-    latency_slo_ms: Positive | None = None
+    parameters: fields.Positive | None = None
+    dataset_gib: fields.Measure | None = None
+    trust: Annotated[str, fields.one_of(("shared", "isolated"))] | None = None
+    latency_slo_ms: fields.Positive | None = None
     latency_ms: Latency | None = None
-    requests_per_s: Measure | None = None
+    requests_per_s: fields.Measure | None = None
     replicas: Replicas | None = None
-    ended: Annotated[str, one_of(ENDINGS)] | None = None
+    ended: Annotated[str, fields.one_of(ENDINGS)] | None = None
     serving: Serving | None = None
     demand_by_hour: object = None
     team: str | None = None
@@ -136,7 +123,7 @@ class Job(Record, frozen=True, kw_only=True):
         return self.parallelism is not None and self.parallelism.splits_a_step
 
 
-class Hardware(Record, frozen=True, kw_only=True):
+class Hardware(fields.Record, frozen=True, kw_only=True):
     """Where it ran.
 
     Attributes:
@@ -161,29 +148,29 @@ class Hardware(Record, frozen=True, kw_only=True):
     """
 
     gpu: str | None = None
-    gpu_count: AtLeastOne | None = None
-    nodes: AtLeastOne | None = None
-    gpu_memory_gib: Positive | None = None
-    slice: Annotated[str, matching(SLICE_NAME)] | None = None
-    cpu_cores: Positive | None = None
-    ram_gib: Positive | None = None
+    gpu_count: fields.AtLeastOne | None = None
+    nodes: fields.AtLeastOne | None = None
+    gpu_memory_gib: fields.Positive | None = None
+    slice: Annotated[str, fields.matching(SLICE_NAME)] | None = None
+    cpu_cores: fields.Positive | None = None
+    ram_gib: fields.Positive | None = None
     interconnect: str | None = None
-    network_gbps: Positive | None = None
+    network_gbps: fields.Positive | None = None
     provider: str | None = None
     instance_type: str | None = None
     region: str | None = None
-    purchase: Annotated[str, one_of(PURCHASES)] | None = "on_demand"
-    cluster: Annotated[str, one_of(("doks", "eks"))] | None = None
+    purchase: Annotated[str, fields.one_of(PURCHASES)] | None = "on_demand"
+    cluster: Annotated[str, fields.one_of(("doks", "eks"))] | None = None
     machine: str | None = None
     owned: bool | None = None
-    paid_until: Annotated[str, matching(r"\d{4}-\d{2}-\d{2}")] | None = None
+    paid_until: Annotated[str, fields.matching(r"\d{4}-\d{2}-\d{2}")] | None = None
 
 
 _MACHINE_LEFT_ON_S = 1800.0  # for so long machines are commonly let idle before they are ended
 _LEAST_AROUND = 0.05
 
 
-class Window(Record, frozen=True, kw_only=True):
+class Window(fields.Record, frozen=True, kw_only=True):
     """What part of the job was measured.
 
     Attributes:
@@ -195,12 +182,12 @@ class Window(Record, frozen=True, kw_only=True):
         idle_after_s: recorded after it, with nothing running, seconds.
     """
 
-    start: Instant | None = None
-    duration_s: Positive | None = None
-    interval_s: Positive | None = None
-    coverage: Fraction | None = None
-    idle_before_s: Measure | None = None
-    idle_after_s: Measure | None = None
+    start: fields.Instant | None = None
+    duration_s: fields.Positive | None = None
+    interval_s: fields.Positive | None = None
+    coverage: fields.Fraction | None = None
+    idle_before_s: fields.Measure | None = None
+    idle_after_s: fields.Measure | None = None
 
     @property
     def idle_around_s(self) -> float:
@@ -223,7 +210,7 @@ class Window(Record, frozen=True, kw_only=True):
         return share if share >= _LEAST_AROUND else 0.0
 
 
-class Work(Record, frozen=True, kw_only=True):
+class Work(fields.Record, frozen=True, kw_only=True):
     """What the job got done.
 
     Attributes:
@@ -234,12 +221,12 @@ class Work(Record, frozen=True, kw_only=True):
     """
 
     unit: str | None = None
-    done: Measure | None = None
-    total: Positive | None = None
-    rate_per_s: Measure | None = None
+    done: fields.Measure | None = None
+    total: fields.Positive | None = None
+    rate_per_s: fields.Measure | None = None
 
 
-class Stalls(Record, frozen=True, kw_only=True):
+class Stalls(fields.Record, frozen=True, kw_only=True):
     """Steps that took much longer than usual.
 
     Attributes:
@@ -249,13 +236,13 @@ class Stalls(Record, frozen=True, kw_only=True):
         threshold_s: length from which a step is one, seconds.
     """
 
-    count: Count | None = None
-    total_s: Measure | None = None
-    longest_s: Measure | None = None
-    threshold_s: Positive | None = None
+    count: fields.Count | None = None
+    total_s: fields.Measure | None = None
+    longest_s: fields.Measure | None = None
+    threshold_s: fields.Positive | None = None
 
 
-class Step(Record, frozen=True, kw_only=True):
+class Step(fields.Record, frozen=True, kw_only=True):
     """Where the time of a training step goes, means in seconds.
 
     Attributes:
@@ -279,26 +266,26 @@ class Step(Record, frozen=True, kw_only=True):
         early_s: a mean one of them.
     """
 
-    count: Count | None = None
-    counted_by: Annotated[str, one_of(COUNTED_BY)] | None = None
-    mean_s: Positive | None = None
-    data_wait_s: Measure | None = None
-    h2d_s: Measure | None = None
-    compute_s: Measure | None = None
-    comm_s: Measure | None = None
-    optimizer_s: Measure | None = None
-    checkpoint_s: Measure | None = None
-    loader_workers: Count | None = None
-    reading_cores: Fraction | None = None
-    p50_s: Measure | None = None
-    p95_s: Measure | None = None
-    max_s: Measure | None = None
+    count: fields.Count | None = None
+    counted_by: Annotated[str, fields.one_of(COUNTED_BY)] | None = None
+    mean_s: fields.Positive | None = None
+    data_wait_s: fields.Measure | None = None
+    h2d_s: fields.Measure | None = None
+    compute_s: fields.Measure | None = None
+    comm_s: fields.Measure | None = None
+    optimizer_s: fields.Measure | None = None
+    checkpoint_s: fields.Measure | None = None
+    loader_workers: fields.Count | None = None
+    reading_cores: fields.Fraction | None = None
+    p50_s: fields.Measure | None = None
+    p95_s: fields.Measure | None = None
+    max_s: fields.Measure | None = None
     stalls: Stalls | None = None
-    early_count: Count | None = None
-    early_s: Measure | None = None
+    early_count: fields.Count | None = None
+    early_s: fields.Measure | None = None
 
 
-class Wait(Record, frozen=True, kw_only=True):
+class Wait(fields.Record, frozen=True, kw_only=True):
     """A line of the program in which the stepping thread was seen.
 
     Attributes:
@@ -311,14 +298,14 @@ class Wait(Record, frozen=True, kw_only=True):
     """
 
     place: str | None = None
-    doing: Annotated[str, one_of(WORK)] | None = None
-    phase: Annotated[str, one_of(PHASES)] | None = None
-    time_fraction: Fraction | None = None
-    low: Fraction | None = None
-    high: Fraction | None = None
+    doing: Annotated[str, fields.one_of(WORK)] | None = None
+    phase: Annotated[str, fields.one_of(PHASES)] | None = None
+    time_fraction: fields.Fraction | None = None
+    low: fields.Fraction | None = None
+    high: fields.Fraction | None = None
 
 
-class Rank(Record, frozen=True, kw_only=True):
+class Rank(fields.Record, frozen=True, kw_only=True):
     """One process of a distributed run.
 
     Attributes:
@@ -330,15 +317,15 @@ class Rank(Record, frozen=True, kw_only=True):
         place: where most of that time goes: function (file:line).
     """
 
-    rank: Count | None = None
-    steps: Count | None = None
-    mean_s: Measure | None = None
-    data_wait_s: Measure | None = None
-    own_fraction: Fraction | None = None
+    rank: fields.Count | None = None
+    steps: fields.Count | None = None
+    mean_s: fields.Measure | None = None
+    data_wait_s: fields.Measure | None = None
+    own_fraction: fields.Fraction | None = None
     place: str | None = None
 
 
-class Phase(Record, frozen=True, kw_only=True):
+class Phase(fields.Record, frozen=True, kw_only=True):
     """What a part of the recording's time went to, all its stretches together.
 
     Attributes:
@@ -350,15 +337,15 @@ class Phase(Record, frozen=True, kw_only=True):
         data_wait_s: of it waiting for input, seconds; null where unknown.
     """
 
-    kind: Annotated[str, one_of(PHASES)] | None = None
-    total_s: Measure | None = None
-    time_fraction: Fraction | None = None
-    count: Count | None = None
-    kernel_time: Fraction | None = None
-    data_wait_s: Measure | None = None
+    kind: Annotated[str, fields.one_of(PHASES)] | None = None
+    total_s: fields.Measure | None = None
+    time_fraction: fields.Fraction | None = None
+    count: fields.Count | None = None
+    kernel_time: fields.Fraction | None = None
+    data_wait_s: fields.Measure | None = None
 
 
-class GpuReadings(Record, frozen=True, kw_only=True):
+class GpuReadings(fields.Record, frozen=True, kw_only=True):
     """What one GPU reported.
 
     Attributes:
@@ -367,12 +354,12 @@ class GpuReadings(Record, frozen=True, kw_only=True):
         metrics: statistics by slot.
     """
 
-    index: Count | None = None
+    index: fields.Count | None = None
     uuid: str | None = None
     metrics: Mapping[str, Statistics] = {}
 
 
-class Host(Record, frozen=True, kw_only=True):
+class Host(fields.Record, frozen=True, kw_only=True):
     """What the job used of the machine around the GPUs; all of it where no job was told apart.
 
     Attributes:
@@ -396,7 +383,7 @@ class Host(Record, frozen=True, kw_only=True):
     net_tx_mib_s: Statistics | None = None
 
 
-class OtherGpu(Record, frozen=True, kw_only=True):
+class OtherGpu(fields.Record, frozen=True, kw_only=True):
     """A GPU of the machine that the job was not seen on.
 
     Attributes:
@@ -408,15 +395,15 @@ class OtherGpu(Record, frozen=True, kw_only=True):
         used_gib: its memory in use meanwhile, mean, GiB.
     """
 
-    index: Count | None = None
+    index: fields.Count | None = None
     uuid: str | None = None
     gpu: str | None = None
     users: tuple[str, ...] = ()
-    kernel_time: Fraction | None = None
-    used_gib: Measure | None = None
+    kernel_time: fields.Fraction | None = None
+    used_gib: fields.Measure | None = None
 
 
-class Machine(Record, frozen=True, kw_only=True):
+class Machine(fields.Record, frozen=True, kw_only=True):
     """The whole machine, of which the job may hold a part; `host` is the job's part.
 
     Attributes:
@@ -430,17 +417,17 @@ class Machine(Record, frozen=True, kw_only=True):
         others: its GPUs that the job was not seen on.
     """
 
-    gpu_count: Count | None = None
-    cpu_cores: Positive | None = None
-    ram_gib: Positive | None = None
+    gpu_count: fields.Count | None = None
+    cpu_cores: fields.Positive | None = None
+    ram_gib: fields.Positive | None = None
     cpu_util: Statistics | None = None
     ram_used_gib: Statistics | None = None
     net_rx_mib_s: Statistics | None = None
     net_tx_mib_s: Statistics | None = None
-    others: Several[OtherGpu] = ()
+    others: fields.Several[OtherGpu] = ()
 
 
-class MonthlyUse(Record, frozen=True, kw_only=True):
+class MonthlyUse(fields.Record, frozen=True, kw_only=True):
     """What a month of this job looks like.
 
     Attributes:
@@ -450,14 +437,14 @@ class MonthlyUse(Record, frozen=True, kw_only=True):
     """
 
     hours_per_month: Annotated[float, Meta(ge=0, le=744)] | None = None
-    egress_gib_per_month: Measure | None = None
-    storage_gib: Measure | None = None
+    egress_gib_per_month: fields.Measure | None = None
+    storage_gib: fields.Measure | None = None
 
 
-_ByHour = Annotated[tuple[Fraction, ...], of_length(0, 24, 168)]
+_ByHour = Annotated[tuple[fields.Fraction, ...], fields.of_length(0, 24, 168)]
 
 
-class UseByHour(Record, frozen=True, kw_only=True):
+class UseByHour(fields.Record, frozen=True, kw_only=True):
     """How much of a GPU's time the job took in each hour, over all of the recording.
 
     24 numbers are the hours of any day from 0 h UTC, 168 those of a week from Monday 0 h UTC.
@@ -476,7 +463,7 @@ class UseByHour(Record, frozen=True, kw_only=True):
                 raise ValueError(f"24 or 168 numbers are wanted, not {len(shares)}")
 
 
-class Run(Record, frozen=True, kw_only=True):
+class Run(fields.Record, frozen=True, kw_only=True):
     """The run of several processes or machines that this profile is a part of.
 
     Attributes:
@@ -488,7 +475,7 @@ class Run(Record, frozen=True, kw_only=True):
 
     id: str | None = None
     node: str | None = None
-    world: AtLeastOne | None = None
+    world: fields.AtLeastOne | None = None
     cpus: str | None = None
 
 
@@ -496,7 +483,7 @@ SAMPLES, STEPS = ".samples.parquet", ".steps.jsonl"
 """What the series of NAME.json are called: NAME.samples.parquet, NAME.steps.jsonl."""
 
 
-class Series(Record, frozen=True, kw_only=True):
+class Series(fields.Record, frozen=True, kw_only=True):
     """Files with the raw series, beside the profile.
 
     Attributes:
@@ -508,7 +495,7 @@ class Series(Record, frozen=True, kw_only=True):
     steps: str | None = None
 
 
-class Column(Record, frozen=True, kw_only=True):
+class Column(fields.Record, frozen=True, kw_only=True):
     """One column of a source: whole-file figures in the source's own unit.
 
     Attributes:
@@ -523,14 +510,14 @@ class Column(Record, frozen=True, kw_only=True):
 
     source: str = ""
     slot: str | None = None
-    scale: Real | None = None
-    n: Count | None = None
-    mean: Real | None = None
-    min: Real | None = None
-    max: Real | None = None
+    scale: fields.Real | None = None
+    n: fields.Count | None = None
+    mean: fields.Real | None = None
+    min: fields.Real | None = None
+    max: fields.Real | None = None
 
 
-class Source(Record, frozen=True, kw_only=True):
+class Source(fields.Record, frozen=True, kw_only=True):
     """One file that the profile was made from.
 
     Attributes:
@@ -544,11 +531,11 @@ class Source(Record, frozen=True, kw_only=True):
     path: str | None = None
     sha256: str | None = None
     format: str | None = None
-    columns: Several[Column] = ()
+    columns: fields.Several[Column] = ()
     dropped: object = None
 
 
-class Health(Record, frozen=True, kw_only=True):
+class Health(fields.Record, frozen=True, kw_only=True):
     """What is wrong with one GPU, its link or its power limit.
 
     Attributes:
@@ -559,9 +546,9 @@ class Health(Record, frozen=True, kw_only=True):
     """
 
     gpu: str = "the GPU"
-    code: Annotated[str, one_of(FAULTS)] = "lost"
-    value: Measure | None = None
-    most: Measure | None = None
+    code: Annotated[str, fields.one_of(FAULTS)] = "lost"
+    value: fields.Measure | None = None
+    most: fields.Measure | None = None
 
     @property
     def is_failing(self) -> bool:
@@ -588,7 +575,7 @@ class Health(Record, frozen=True, kw_only=True):
         )
 
 
-class Provenance(Record, frozen=True, kw_only=True):
+class Provenance(fields.Record, frozen=True, kw_only=True):
     """Where the numbers come from.
 
     Attributes:
@@ -596,11 +583,11 @@ class Provenance(Record, frozen=True, kw_only=True):
         notes: what a reader should know about the data.
     """
 
-    sources: Several[Source] = ()
+    sources: fields.Several[Source] = ()
     notes: tuple[str, ...] = ()
 
 
-class Profile(Record, frozen=True, kw_only=True):
+class Profile(fields.Record, frozen=True, kw_only=True):
     """What one job measured, ready to diagnose and plan.
 
     Attributes:
@@ -631,14 +618,14 @@ class Profile(Record, frozen=True, kw_only=True):
     window: Window | None = None
     work: Work | None = None
     step: Step | None = None
-    phases: Several[Phase] = ()
-    waits: Several[Wait] = ()
-    ranks: Several[Rank] = ()
-    changes: Several[Change] = ()
+    phases: fields.Several[Phase] = ()
+    waits: fields.Several[Wait] = ()
+    ranks: fields.Several[Rank] = ()
+    changes: fields.Several[Change] = ()
     experiment: TriedInTurns | None = None
     trace: TracedSteps | None = None
-    gpus: Several[GpuReadings] = ()
-    health: Several[Health] = ()
+    gpus: fields.Several[GpuReadings] = ()
+    health: fields.Several[Health] = ()
     by_hour: UseByHour | None = None
     host: Host | None = None
     run: Run | None = None

@@ -6,20 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from planner.profile.fields import (
-    AtLeastOne,
-    Count,
-    Fraction,
-    Measure,
-    Positive,
-    Record,
-    Several,
-    one_of,
-)
+from planner.profile import fields
 from planner.profile.kinds import OUTCOMES
 
 
-class Change(Record, frozen=True, kw_only=True):
+class Change(fields.Record, frozen=True, kw_only=True):
     """What `gpucost run` made of one action of a recipe.
 
     Attributes:
@@ -30,7 +21,7 @@ class Change(Record, frozen=True, kw_only=True):
     """
 
     action: str | None = None
-    outcome: Annotated[str, one_of(OUTCOMES)] | None = None
+    outcome: Annotated[str, fields.one_of(OUTCOMES)] | None = None
     what: str | None = None
     where: str | None = None
 
@@ -45,7 +36,7 @@ ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
 KEPT = ("on", "off")
 
 
-class TraceRow(Record, frozen=True, kw_only=True):
+class TraceRow(fields.Record, frozen=True, kw_only=True):
     """An operator of traced steps, or a place where none ran.
 
     Attributes:
@@ -55,10 +46,10 @@ class TraceRow(Record, frozen=True, kw_only=True):
         seconds: together, of all traced steps.
     """
 
-    kind: Annotated[str, one_of(("operator", "idle"))] | None = None
+    kind: Annotated[str, fields.one_of(("operator", "idle"))] | None = None
     name: str | None = None
-    count: Count | None = None
-    seconds: Measure | None = None
+    count: fields.Count | None = None
+    seconds: fields.Measure | None = None
 
     def line(self, steps: int, all_s: float) -> str:
         """Return the row for people: its share, milliseconds and calls a step."""
@@ -67,7 +58,7 @@ class TraceRow(Record, frozen=True, kw_only=True):
         return f"  {self.kind:8} {figures}  {self.name}"
 
 
-class TracedSteps(Record, frozen=True, kw_only=True):
+class TracedSteps(fields.Record, frozen=True, kw_only=True):
     """Steps under the framework's own profiler, which makes them longer.
 
     Attributes:
@@ -78,11 +69,11 @@ class TracedSteps(Record, frozen=True, kw_only=True):
         rows: operators, then idle times, largest first.
     """
 
-    steps: AtLeastOne | None = None
-    seconds: Measure | None = None
-    device: Annotated[str, one_of(("gpu", "cpu"))] | None = None
-    idle_s: Measure | None = None
-    rows: Several[TraceRow] = ()
+    steps: fields.AtLeastOne | None = None
+    seconds: fields.Measure | None = None
+    device: Annotated[str, fields.one_of(("gpu", "cpu"))] | None = None
+    idle_s: fields.Measure | None = None
+    rows: fields.Several[TraceRow] = ()
 
     @property
     def table(self) -> tuple[str, ...]:
@@ -97,7 +88,7 @@ class TracedSteps(Record, frozen=True, kw_only=True):
         return (head, names, *(row.line(steps, seconds) for row in self.rows))
 
 
-class TriedInTurns(Record, frozen=True, kw_only=True):
+class TriedInTurns(fields.Record, frozen=True, kw_only=True):
     """A designed experiment within one run: blocks of steps with the settings on and off.
 
     Attributes:
@@ -120,20 +111,20 @@ class TriedInTurns(Record, frozen=True, kw_only=True):
     """
 
     actions: tuple[str, ...] = ()
-    ended: Annotated[str, one_of(ENDED)] | None = None
-    low: Positive | None = None
-    mid: Positive | None = None
-    high: Positive | None = None
-    smallest: Positive | None = None
-    on_s: Positive | None = None
-    off_s: Positive | None = None
-    fours: Count | None = None
-    planned_fours: Count | None = None
-    block_steps: AtLeastOne | None = None
-    settle_steps: Count | None = None
-    first_step: AtLeastOne | None = None
+    ended: Annotated[str, fields.one_of(ENDED)] | None = None
+    low: fields.Positive | None = None
+    mid: fields.Positive | None = None
+    high: fields.Positive | None = None
+    smallest: fields.Positive | None = None
+    on_s: fields.Positive | None = None
+    off_s: fields.Positive | None = None
+    fours: fields.Count | None = None
+    planned_fours: fields.Count | None = None
+    block_steps: fields.AtLeastOne | None = None
+    settle_steps: fields.Count | None = None
+    first_step: fields.AtLeastOne | None = None
     why: str | None = None
-    kept: Annotated[str, one_of(KEPT)] | None = None
+    kept: Annotated[str, fields.one_of(KEPT)] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -200,7 +191,7 @@ class TurnsSeen:
     lost: str | None = None
 
 
-class Latency(Record, frozen=True, kw_only=True):
+class Latency(fields.Record, frozen=True, kw_only=True):
     """A measured latency: of requests, of first tokens, of the tokens that follow.
 
     Attributes:
@@ -212,14 +203,14 @@ class Latency(Record, frozen=True, kw_only=True):
             histogram.
     """
 
-    mean: Measure | None = None
-    p50: Measure | None = None
-    p95: Measure | None = None
-    p99: Measure | None = None
-    bounds: Annotated[tuple[Measure, ...], Meta(max_length=6)] = ()
+    mean: fields.Measure | None = None
+    p50: fields.Measure | None = None
+    p95: fields.Measure | None = None
+    p99: fields.Measure | None = None
+    bounds: Annotated[tuple[fields.Measure, ...], Meta(max_length=6)] = ()
 
     @classmethod
-    def of(cls, figures: Mapping[str, float], bounds: Several[float] = ()) -> "Latency":
+    def of(cls, figures: Mapping[str, float], bounds: fields.Several[float] = ()) -> "Latency":
         """Return a latency of milliseconds by name: mean, p50, p95, p99."""
         mean, p50, p95, p99 = (figures.get(name) for name in ("mean", "p50", "p95", "p99"))
         return cls(mean=mean, p50=p50, p95=p95, p99=p99, bounds=bounds)
@@ -232,7 +223,7 @@ class Latency(Record, frozen=True, kw_only=True):
         return low, min((bound for bound in self.bounds if bound >= value), default=value)
 
 
-class Replicas(Record, frozen=True, kw_only=True):
+class Replicas(fields.Record, frozen=True, kw_only=True):
     """How many copies of an inference job run.
 
     Attributes:
@@ -241,12 +232,12 @@ class Replicas(Record, frozen=True, kw_only=True):
         peak: most copies seen.
     """
 
-    now: Count | None = 1
-    min: Count | None = None
-    peak: Count | None = None
+    now: fields.Count | None = 1
+    min: fields.Count | None = None
+    peak: fields.Count | None = None
 
 
-class Serving(Record, frozen=True, kw_only=True):
+class Serving(fields.Record, frozen=True, kw_only=True):
     """What an inference server reports of its queue, cache and tokens, means over the window.
 
     Attributes:
@@ -265,13 +256,13 @@ class Serving(Record, frozen=True, kw_only=True):
     """
 
     model: str | None = None
-    kv_cache_fraction: Fraction | None = None
-    requests_running: Measure | None = None
-    requests_waiting: Measure | None = None
-    preemptions_per_s: Measure | None = None
-    prompt_tokens_per_s: Measure | None = None
-    generated_tokens_per_s: Measure | None = None
-    failures_per_s: Measure | None = None
+    kv_cache_fraction: fields.Fraction | None = None
+    requests_running: fields.Measure | None = None
+    requests_waiting: fields.Measure | None = None
+    preemptions_per_s: fields.Measure | None = None
+    prompt_tokens_per_s: fields.Measure | None = None
+    generated_tokens_per_s: fields.Measure | None = None
+    failures_per_s: fields.Measure | None = None
     all_at_once: bool | None = None
     queue_ms: Latency | None = None
     first_token_ms: Latency | None = None

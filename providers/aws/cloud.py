@@ -10,29 +10,9 @@ from functools import partial
 
 from pricing.errors import ProviderError
 from pricing.tables import objects
-from providers.aws import calls, inventory, schedule
-from providers.aws.access import (
-    DENIED,
-    HOME,
-    AwsClient,
-    AwsClients,
-    client,
-    code_of,
-    if_known,
-    open_session,
-    sdk_errors,
-    sentence,
-)
+from providers.aws import access, calls, inventory, placement, schedule
 from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
 from providers.aws.inventory import resource
-from providers.aws.placement import (
-    check_quota,
-    place_in_network,
-    private_endpoint,
-    quotas,
-    volumes_that_stay,
-    with_group_ids,
-)
 from providers.interface import (
     MACHINE,
     OUTSIDE,
@@ -74,8 +54,8 @@ def connect(connection: Connection) -> "AwsCloud":
         MissingCredentialsError: the chain finds none.
     """
     _ = connection
-    with sdk_errors("finding credentials"):
-        return AwsCloud(session=open_session())
+    with access.sdk_errors("finding credentials"):
+        return AwsCloud(session=access.open_session())
 
 
 @dataclass(kw_only=True)
@@ -87,20 +67,20 @@ class AwsCloud(Cloud):
         name: as in offers.
     """
 
-    session: AwsClient = field(repr=False)
+    session: access.AwsClient = field(repr=False)
     name: str = PROVIDER
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
     _account_id: str = ""
-    _clients: AwsClients = field(init=False, repr=False)
+    _clients: access.AwsClients = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._clients = AwsClients(self.session, self.note_clock)
+        self._clients = access.AwsClients(self.session, self.note_clock)
 
-    def _ec2(self, region: str, *, repeats: bool = True) -> AwsClient:
+    def _ec2(self, region: str, *, repeats: bool = True) -> access.AwsClient:
         return self._clients.get("ec2", region, repeats=repeats)
 
-    def _scheduler(self, region: str, *, repeats: bool = True) -> AwsClient:
+    def _scheduler(self, region: str, *, repeats: bool = True) -> access.AwsClient:
         return self._clients.get("scheduler", region, repeats=repeats)
 
     @staticmethod
@@ -130,34 +110,34 @@ class AwsCloud(Cloud):
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch with the zones that have each type, and what the quotas say."""
-        spec = with_caller(spec, private_endpoint(self._ec2(HOME)))
+        spec = with_caller(spec, placement.private_endpoint(self._ec2(access.HOME)))
         places: list[Place] = []
         notes: list[str] = []
         for target in spec.places:
             placed = replace(
                 target, region=target.region or (target.offer.region if target.offer else "")
             )
-            with sdk_errors("reading where the type is offered"):
+            with access.sdk_errors("reading where the type is offered"):
                 named = filter(None, (placed.zone,))
                 zones = tuple(named) or self.zones(placed.instance_type, placed.region)
             if not zones:
                 notes.append(f"{target.instance_type} is not offered in {placed.region}")
                 continue
-            placed, zones, trouble = place_in_network(
+            placed, zones, trouble = placement.place_in_network(
                 self._ec2(placed.region), spec.subnet, placed, zones
             )
             if trouble:
                 notes.append(trouble)
                 continue
-            with sdk_errors(f"looking at {spec.image}"):
+            with access.sdk_errors(f"looking at {spec.image}"):
                 ec2 = self._ec2(placed.region)
-                stay, remark, is_there = volumes_that_stay(ec2, spec.image, placed.region)
+                stay, remark, is_there = placement.volumes_that_stay(ec2, spec.image, placed.region)
             notes += filter(None, (remark,))
             if not is_there:
                 continue
             placed = replace(placed, volumes=stay)
             notes += self._unread(placed.region) if spec.self_destroy else ()
-            notes.append(check_quota(self.session, placed, spec.count))
+            notes.append(placement.check_quota(self.session, placed, spec.count))
             places += [replace(placed, zone=zone) for zone in zones]
         if not places:
             raise NoCapacityError((*notes, "AWS offers the size nowhere that was asked for."))
@@ -166,24 +146,24 @@ class AwsCloud(Cloud):
     def account(self) -> str:
         """Return the number of the account, which STS tells any caller; asked once."""
         if not self._account_id:
-            with sdk_errors("asking whose account it is"):
-                sts = client(self.session, "sts", self.session.region_name or HOME)
+            with access.sdk_errors("asking whose account it is"):
+                sts = access.client(self.session, "sts", self.session.region_name or access.HOME)
                 self._account_id = str(sts.get_caller_identity()["Account"])
         return self._account_id
 
     def limits(self) -> tuple[str, ...]:
         """Return the quotas of machines with GPUs in the home region of the session."""
-        region = self.session.region_name or HOME
-        with sdk_errors("reading quotas"):
+        region = self.session.region_name or access.HOME
+        with access.sdk_errors("reading quotas"):
             self._ec2(region).describe_regions()
-            return quotas(self.session, region)
+            return placement.quotas(self.session, region)
 
     def _unread(self, region: str) -> tuple[str, ...]:
         """Return what to say where a machine's end could not be read back; tried on none."""
         try:
             self._shutdown_of(region, _NO_INSTANCE)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
-            if code_of(error) == DENIED:
+            if access.code_of(error) == access.DENIED:
                 return (_UNREAD,)
         return ()
 
@@ -209,10 +189,10 @@ class AwsCloud(Cloud):
     def create(self, creation: Creation) -> Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
         if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
-            with sdk_errors(f"making {creation.name}"):
+            with access.sdk_errors(f"making {creation.name}"):
                 return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
-        with sdk_errors(f"making {creation.kind} {creation.name}"):
+        with access.sdk_errors(f"making {creation.kind} {creation.name}"):
             answer = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(str(answer["GroupId"]), creation)
@@ -232,8 +212,8 @@ class AwsCloud(Cloud):
         try:
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
-            if code_of(error) != _ALLOWED_ALREADY:
-                text = sentence(f"opening port 22 of {creation.name}", error)
+            if access.code_of(error) != _ALLOWED_ALREADY:
+                text = access.sentence(f"opening port 22 of {creation.name}", error)
                 raise ProviderError(text) from None
 
     def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
@@ -269,7 +249,7 @@ class AwsCloud(Cloud):
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""
         if entry.kind == OUTSIDE:
-            with sdk_errors(f"looking at {entry.name}"):
+            with access.sdk_errors(f"looking at {entry.name}"):
                 owned = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
             if owned is None:
                 return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
@@ -281,11 +261,11 @@ class AwsCloud(Cloud):
 
         Where that may not be read, `check` has said so.
         """
-        with sdk_errors(f"reading what ends {machine.name}"):
+        with access.sdk_errors(f"reading what ends {machine.name}"):
             try:
                 behaviour = self._shutdown_of(machine.region, machine.id)
             except Exception as error:
-                if code_of(error) != DENIED:
+                if access.code_of(error) != access.DENIED:
                     raise
                 return ""
         if behaviour == "terminate":
@@ -294,7 +274,7 @@ class AwsCloud(Cloud):
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rewrite the tag of the deadline; a schedule moves by as much."""
-        with sdk_errors(f"moving the deadline of {resource.name}"):
+        with access.sdk_errors(f"moving the deadline of {resource.name}"):
             if resource.kind == OUTSIDE:
                 schedule.move(self._scheduler(resource.region), resource, marks)
             else:
@@ -311,25 +291,25 @@ class AwsCloud(Cloud):
             value = [resource.id] if row.argument.endswith("s") else resource.id
             ec2 = self._ec2(resource.region)
             call = partial(getattr(ec2, row.destroy), **{row.argument: value})
-        with sdk_errors(f"ending {resource.kind} {resource.name}"):
-            answer = if_known(call)
+        with access.sdk_errors(f"ending {resource.kind} {resource.name}"):
+            answer = access.if_known(call)
         # DeleteKeyPair says yes to a name that it does not know, and then names no id.
         return answer is not None and (resource.kind != "key-pair" or bool(answer.get("KeyPairId")))
 
 
-def _make_key(ec2: AwsClient, arguments: _Json) -> _Json:
+def _make_key(ec2: access.AwsClient, arguments: _Json) -> _Json:
     answer: _Json = ec2.import_key_pair(**arguments)
     return {**answer, "Tags": _tags(arguments)}
 
 
-def _make_group(ec2: AwsClient, arguments: _Json) -> _Json:
+def _make_group(ec2: access.AwsClient, arguments: _Json) -> _Json:
     arguments.pop(SSH_FROM)
     answer: _Json = ec2.create_security_group(**arguments)
     return {**answer, "Tags": _tags(arguments), "GroupName": arguments["GroupName"]}
 
 
-def _make_machine(ec2: AwsClient, arguments: _Json) -> _Json:
-    arguments |= with_group_ids(ec2, arguments)
+def _make_machine(ec2: access.AwsClient, arguments: _Json) -> _Json:
+    arguments |= placement.with_group_ids(ec2, arguments)
     instance: _Json = ec2.run_instances(**arguments)["Instances"][0]
     return {**instance, "Tags": _tags(arguments)}
 

@@ -15,16 +15,7 @@ from typing import NamedTuple
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.tables import Json, JsonObject, elements, members, objects
-from providers.interface import (
-    ANYWHERE,
-    MACHINE,
-    Creation,
-    LaunchSpec,
-    MarksByRun,
-    Place,
-    Resource,
-    State,
-)
+from providers import interface
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_api import JsonDocument
 
@@ -54,7 +45,7 @@ class _ItemKind(NamedTuple):
 
 KINDS: Mapping[str, _ItemKind] = MappingProxyType(
     {
-        MACHINE: _ItemKind("/v2/droplets", "droplets", "droplet", "id"),
+        interface.MACHINE: _ItemKind("/v2/droplets", "droplets", "droplet", "id"),
         "firewall": _ItemKind("/v2/firewalls", "firewalls", "firewall", "id"),
         "ssh-key": _ItemKind("/v2/account/keys", "ssh_keys", "ssh_key", "fingerprint"),
         "tag": _ItemKind("/v2/tags", "tags", "tag", "name"),
@@ -78,7 +69,7 @@ def tags(marks: OwnershipTags) -> list[str]:
     ]
 
 
-def creations(spec: LaunchSpec, target: Place) -> Iterator[Creation]:
+def creations(spec: interface.LaunchSpec, target: interface.Place) -> Iterator[interface.Creation]:
     """Yield a tag, a key and a firewall, then one call for each machine.
 
     Raises:
@@ -91,15 +82,15 @@ def creations(spec: LaunchSpec, target: Place) -> Iterator[Creation]:
         yield _creation("ssh-key", name, {"name": name, "public_key": spec.public_key})
     yield _creation("firewall", marks.text("."), _firewall(spec))
     for name in spec.machine_names:
-        yield _creation(MACHINE, name, _droplet(spec, target, name), target.region)
+        yield _creation(interface.MACHINE, name, _droplet(spec, target, name), target.region)
 
 
-def _creation(kind: str, name: str, body: JsonObject, region: str = "") -> Creation:
+def _creation(kind: str, name: str, body: JsonObject, region: str = "") -> interface.Creation:
     call = f"POST {KINDS[kind].path}"
-    return Creation(kind=kind, name=name, region=region, call=call, arguments=body)
+    return interface.Creation(kind=kind, name=name, region=region, call=call, arguments=body)
 
 
-def _droplet(spec: LaunchSpec, target: Place, name: str) -> dict[str, Json]:
+def _droplet(spec: interface.LaunchSpec, target: interface.Place, name: str) -> dict[str, Json]:
     body: dict[str, Json] = {
         "name": name,
         "region": target.region,
@@ -127,10 +118,10 @@ def image_of(size: str) -> str:
     return size_facts.image
 
 
-def _firewall(spec: LaunchSpec) -> dict[str, Json]:
+def _firewall(spec: interface.LaunchSpec) -> dict[str, Json]:
     """Let only SSH in, machines of one run reach each other, and everything out."""
     among = {"sources": {"tags": [run_tag(spec.marks)]}}
-    anywhere, allowed = list(ANYWHERE), list(spec.ssh_from)
+    anywhere, allowed = list(interface.ANYWHERE), list(spec.ssh_from)
     inbound: list[JsonObject] = [
         {"protocol": "tcp", "ports": _SSH_PORT, "sources": {"addresses": allowed}}
     ]
@@ -154,15 +145,17 @@ def fingerprint(public_key: str) -> str:
     return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
 
 
-_STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
+_STATES: Mapping[str, interface.State] = {"new": "starting", "active": "running"}
 NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
 """The name of a machine of ours, with its run."""
 
 
-def marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> OwnershipTags | None:
+def marks_of(
+    kind: str, item: JsonDocument, marks_by_run: interface.MarksByRun
+) -> OwnershipTags | None:
     """Return whose an item is: by its run tag or whole name, a machine also by its short name."""
     name = str(item.get("name", ""))
-    if kind != MACHINE:
+    if kind != interface.MACHINE:
         return read_text(name, ":" if kind == "tag" else ".")
     tagged = tuple(
         filter(None, (read_text(str(word), ":") for word in elements(item.get("tags") or ())))
@@ -173,12 +166,12 @@ def marks_of(kind: str, item: JsonDocument, marks_by_run: MarksByRun) -> Ownersh
     return marks_by_run.get(named[1]) if named else None
 
 
-def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
+def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> interface.Resource:
     """Return an item of the API that is of a run."""
-    machine = kind == MACHINE
+    machine = kind == interface.MACHINE
     created = item.get("created_at") if machine else None
     size = str(item.get("size_slug", "")) if machine else ""
-    return Resource(
+    return interface.Resource(
         kind=kind,
         id=str(item[KINDS[kind].id]),
         name=str(item.get("name", "")),

@@ -13,19 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.interface import (
-    COMPUTING,
-    MACHINE,
-    POOL,
-    Deployment,
-    ExistenceCheck,
-    JournaledResource,
-    Listing,
-    NotQueried,
-    Regions,
-    Resource,
-    as_kept,
-)
+from providers import interface
 from providers.journal.journal import JournalError
 from providers.lifecycle.presence import Evidence, ask, evidence_of, in_other_accounts, why_unproved
 from providers.lifecycle.session import Session, Stopwatch
@@ -34,22 +22,22 @@ from providers.ownership_tags import OwnershipTags
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
-def in_order(resources: Iterable[Resource]) -> list[Resource]:
+def in_order(resources: Iterable[interface.Resource]) -> list[interface.Resource]:
     """Sort by age, the oldest first; ids decide among those of one second."""
     return sorted(resources, key=lambda o: (o.created_at or _OLDEST, len(o.id), o.id))
 
 
 def duplicates(
-    resources: Iterable[Resource], deployment: Deployment | None = None
-) -> list[Resource]:
+    resources: Iterable[interface.Resource], deployment: interface.Deployment | None = None
+) -> list[interface.Resource]:
     """Return machines and pools whose name another of the same run has.
 
     The one that the journal knows stays, else the oldest.
     """
     recorded = [entry.id for entry in deployment.computing] if deployment is not None else []
-    named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    named: dict[tuple[str, str], list[interface.Resource]] = defaultdict(list)
     for resource in resources:
-        if resource.kind in (MACHINE, POOL) and resource.state != "ending":
+        if resource.kind in (interface.MACHINE, interface.POOL) and resource.state != "ending":
             named[resource.marks.run, resource.name].append(resource)
     return [
         more
@@ -60,7 +48,7 @@ def duplicates(
     ]
 
 
-def end_duplicates(session: Session, more: Iterable[Resource]) -> None:
+def end_duplicates(session: Session, more: Iterable[interface.Resource]) -> None:
     """Say and write down that they are there, and ask for their end; what is left is `down`'s."""
     for resource in more:
         session.say(f"warning: {resource.name} was made twice; ending the second, {resource.id}")
@@ -90,7 +78,7 @@ _Name = tuple[str, str, str]  # kind, name, region
 def end_run(
     session: Session,
     marks: OwnershipTags,
-    regions: Regions,
+    regions: interface.Regions,
     *,
     doing: str = "asked to end",
     closes: bool = True,
@@ -109,7 +97,7 @@ def end_run(
     """
     run = marks.run
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
-    first = tuple(kind for kind in session.cloud.kinds if kind in COMPUTING)
+    first = tuple(kind for kind in session.cloud.kinds if kind in interface.COMPUTING)
     machines = _EndingPart(session=session, marks=marks, kinds=first, regions=regions)
     machines.end()
     sides = _EndingPart(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
@@ -127,7 +115,7 @@ def end_run(
 def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
     """Return side resources to end; a run's tag stays while a machine may be known by it alone."""
     kinds = machines.session.cloud.kinds
-    sides = tuple(kind for kind in kinds if kind not in COMPUTING)
+    sides = tuple(kind for kind in kinds if kind not in interface.COMPUTING)
     return sides if not machines.gaps else tuple(kind for kind in sides if kind != TAG)
 
 
@@ -139,8 +127,8 @@ TAG = "tag"
 class _Target:
     """Something to end, and what was answered about it."""
 
-    entry: JournaledResource
-    resource: Resource
+    entry: interface.JournaledResource
+    resource: interface.Resource
     evidence: Evidence
     is_left: bool = False  # it is not ours any more, and may not be ended
 
@@ -163,10 +151,10 @@ class _EndingPart:
     session: Session
     marks: OwnershipTags
     kinds: tuple[str, ...]
-    regions: Regions
+    regions: interface.Regions
     targets: dict[_Id, _Target] = field(default_factory=dict)
-    intents: dict[_Name, tuple[JournaledResource, Evidence]] = field(default_factory=dict)
-    gaps: tuple[NotQueried, ...] = ()
+    intents: dict[_Name, tuple[interface.JournaledResource, Evidence]] = field(default_factory=dict)
+    gaps: tuple[interface.NotQueried, ...] = ()
     trouble: str = ""
     is_elsewhere: bool = False
     doubtful: bool = False
@@ -220,7 +208,9 @@ class _EndingPart:
             else:
                 self.intents[entry.kind, entry.name, entry.region] = (entry, evidence)
 
-    def _target(self, entry: JournaledResource, resource: Resource, evidence: Evidence) -> None:
+    def _target(
+        self, entry: interface.JournaledResource, resource: interface.Resource, evidence: Evidence
+    ) -> None:
         self.targets[entry.kind, entry.id] = _Target(
             entry=entry, resource=resource, evidence=evidence
         )
@@ -243,7 +233,7 @@ class _EndingPart:
                 del self.intents[name]
                 self._write_gone(entry)
 
-    def _candidates(self, listing: Listing, entry: JournaledResource) -> str:
+    def _candidates(self, listing: interface.Listing, entry: interface.JournaledResource) -> str:
         """Name what somebody may have renamed and retagged before its id was known here."""
         like = (entry.kind, entry.region, self.instance_type)
         return ", ".join(
@@ -255,7 +245,7 @@ class _EndingPart:
             and self.session.now() - entry.intended_at < _DOUBTED
         )
 
-    def _take(self, resource: Resource) -> None:
+    def _take(self, resource: interface.Resource) -> None:
         self.intents.pop((resource.kind, resource.name, resource.region), None)
         target = self.targets.get((resource.kind, resource.id))
         if target is not None and target.evidence.is_gone:
@@ -263,7 +253,7 @@ class _EndingPart:
         if target is None:
             session = self.session
             session.try_writing(partial(session.journal.record, resource, session.now()))
-            entry = as_kept(resource, session.now())
+            entry = interface.as_kept(resource, session.now())
             self._target(entry, resource, evidence_of(session, entry))
         else:
             target.resource = resource
@@ -301,7 +291,7 @@ class _EndingPart:
             self.session.say(f"ending {target.entry.kind} {target.entry.name} ({target.entry.id})")
         target.evidence.accepted = target.evidence.accepted or accepted
 
-    def _write_gone(self, entry: JournaledResource) -> None:
+    def _write_gone(self, entry: interface.JournaledResource) -> None:
         session = self.session
         write = partial(session.journal.mark_gone, self.marks.run, entry, session.now())
         session.try_writing(write)
@@ -317,10 +307,10 @@ class _EndingPart:
         )
 
 
-_MISSED = ExistenceCheck.not_shown("a complete list does not show it")
+_MISSED = interface.ExistenceCheck.not_shown("a complete list does not show it")
 
 
-def _is_asked(listing: Listing, name: _Name) -> bool:
+def _is_asked(listing: interface.Listing, name: _Name) -> bool:
     """Return whether the list would have shown a resource of that kind there."""
     kind, _, region = name
     return not any(
@@ -329,7 +319,7 @@ def _is_asked(listing: Listing, name: _Name) -> bool:
     )
 
 
-def _deployment_of(session: Session, run: str) -> Deployment | None:
+def _deployment_of(session: Session, run: str) -> interface.Deployment | None:
     """Return a run as the journal has it; None where it has none, or cannot be read."""
     try:
         return session.journal.deployment(run)
@@ -337,7 +327,7 @@ def _deployment_of(session: Session, run: str) -> Deployment | None:
         return None
 
 
-def _to_ask(deployment: Deployment) -> tuple[JournaledResource, ...]:
+def _to_ask(deployment: interface.Deployment) -> tuple[interface.JournaledResource, ...]:
     """Return what the journal knows of a run and has not seen the end of.
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
@@ -346,9 +336,11 @@ def _to_ask(deployment: Deployment) -> tuple[JournaledResource, ...]:
     return tuple(o for o in deployment.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-def as_resource(entry: JournaledResource, marks: OwnershipTags) -> Resource:
+def as_resource(entry: interface.JournaledResource, marks: OwnershipTags) -> interface.Resource:
     """Return what the journal knows, as a provider takes it."""
-    return Resource(kind=entry.kind, id=entry.id, name=entry.name, region=entry.region, marks=marks)
+    return interface.Resource(
+        kind=entry.kind, id=entry.id, name=entry.name, region=entry.region, marks=marks
+    )
 
 
 def _problems(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
@@ -369,7 +361,7 @@ def _problems(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
     return [*problems, f"{run}: {status}; `gpucost down {run}` goes on."]
 
 
-def regions_of(deployment: Deployment) -> tuple[str, ...] | None:
+def regions_of(deployment: interface.Deployment) -> tuple[str, ...] | None:
     """Return where a run of the journal may have resources; None where it does not say."""
     regions = {resource.region for resource in deployment.resources} | {deployment.region}
     return tuple(sorted(regions - {""})) or None

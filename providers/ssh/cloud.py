@@ -11,24 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pricing.errors import InputError, ProviderError
-from providers.interface import (
-    MACHINE,
-    OWN,
-    Cloud,
-    Connection,
-    Creation,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    ListingDraft,
-    MarksByRun,
-    NoCapacityError,
-    Place,
-    Regions,
-    Resource,
-    UncertainError,
-)
+from providers import interface
 from providers.ownership_tags import OwnershipTags, read_text
 from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door
@@ -40,13 +23,13 @@ _HOSTS = "ssh-hosts"
 _ABSENT = "absent"
 
 
-def connect(connection: Connection) -> "SshCloud":
+def connect(connection: interface.Connection) -> "SshCloud":
     """Return the machines that were set up from here, and any that is named."""
     return SshCloud(state=Path(connection.state))
 
 
 @dataclass(kw_only=True)
-class SshCloud(Cloud):
+class SshCloud(interface.Cloud):
     """The user's own machines.
 
     Attributes:
@@ -55,16 +38,18 @@ class SshCloud(Cloud):
     """
 
     state: Path
-    name: str = OWN
+    name: str = interface.OWN
     lag_s: float = 0.0
-    kinds: tuple[str, ...] = (MACHINE,)
+    kinds: tuple[str, ...] = (interface.MACHINE,)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
+    def resources_to_create(
+        spec: interface.LaunchSpec, target: interface.Place
+    ) -> tuple[interface.Creation, ...]:
         """Return one call: files are written, and the bootstrap is started; pure."""
         return (
-            Creation(
-                kind=MACHINE,
+            interface.Creation(
+                kind=interface.MACHINE,
                 name=spec.machine_names[0],
                 region=target.host,
                 call=f"ssh {target.host}: write files, run /opt/gpucost/bootstrap.sh",
@@ -77,16 +62,18 @@ class SshCloud(Cloud):
         )
 
     @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(spec: interface.LaunchSpec) -> tuple[str, ...]:
         """Return that what we put there is removed; pure."""
         return (f"ssh {spec.places[0].host}: remove {', '.join(_OURS)}",)
 
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+    def check(self, spec: interface.LaunchSpec) -> tuple[interface.LaunchSpec, tuple[str, ...]]:
         """Check that the machine is reached and not used by another run."""
         host = spec.places[0].host
         marks = self._marks(host)
         if marks is not None:
-            raise NoCapacityError(f"{host} is set up for run {marks.run}; `gpucost down` it first.")
+            raise interface.NoCapacityError(
+                f"{host} is set up for run {marks.run}; `gpucost down` it first."
+            )
         code, text = own_door(host).run(_address(host), "id -u")
         if code != 0 or text.strip() != "0":
             raise ProviderError(f"{host}: log in as root; setting up a machine needs it.")
@@ -101,13 +88,13 @@ class SshCloud(Cloud):
         hosts = self._remembered()
         return (f"machines set up from here: {', '.join(hosts)}",) if hosts else ()
 
-    def create(self, creation: Creation) -> Resource:
+    def create(self, creation: interface.Creation) -> interface.Resource:
         """Write the mark first, then the files, then start the bootstrap."""
         host = str(creation.arguments["host"])
         self.remember(host)
         current = self._marks(host)
         if current is not None:
-            raise NoCapacityError(f"{host} is set up for run {current.run}.")
+            raise interface.NoCapacityError(f"{host} is set up for run {current.run}.")
         mark = str(creation.arguments["marks"])
         try:
             _write(host, _MARK, mark, "0644")
@@ -116,36 +103,44 @@ class SshCloud(Cloud):
             start = f'"{ROOT}/opt/gpucost/bootstrap.sh" >/dev/null 2>&1 </dev/null &'
             own_door(host).run(_address(host), start)
         except ProviderError as error:
-            raise UncertainError(error.problems) from error
+            raise interface.UncertainError(error.problems) from error
         marks = read_text(mark, ":")
         if marks is None:
             raise InputError(f"{host}: {mark} is not a mark.")
         return _resource(host, creation.name, marks)
 
-    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
+    def _list(
+        self, regions: interface.Regions, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+    ) -> interface.Listing:
         """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = marks_by_run
-        draft = ListingDraft(provider=self.name)
+        draft = interface.ListingDraft(provider=self.name)
         for host in self._remembered() if regions is None else regions:
-            with draft.asking(MACHINE, host):
+            with draft.asking(interface.MACHINE, host):
                 marks = self._marks(host)
                 if marks is not None:
                     draft.add(_resource(host, marks.name("1"), marks))
         return draft.listing(kinds)
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(
+        self, entry: interface.JournaledResource, marks: OwnershipTags
+    ) -> interface.ExistenceCheck:
         """Return the machine, by the mark in its file; a read of that file does not lag."""
         current = self._marks(entry.id)
         if current is None or current.run != marks.run:
-            return ExistenceCheck.ended(f"{entry.id} does not carry the mark of {marks.run}")
-        return ExistenceCheck.present(_resource(entry.id, entry.name, marks))
+            return interface.ExistenceCheck.ended(
+                f"{entry.id} does not carry the mark of {marks.run}"
+            )
+        return interface.ExistenceCheck.present(_resource(entry.id, entry.name, marks))
 
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(
+        self, resource: interface.Resource, marks: OwnershipTags
+    ) -> tuple[interface.Resource, ...]:
         """Rewrite the file of the mark."""
         _write(resource.id, _MARK, marks.text(":"), "0644")
         return ()
 
-    def destroy(self, resource: Resource) -> bool:
+    def destroy(self, resource: interface.Resource) -> bool:
         """End what runs of its job, and remove what we put there, if it is still this run's."""
         current = self._marks(resource.id)
         if current is None or current.run != resource.marks.run:
@@ -196,9 +191,9 @@ def _write(host: str, path: str, text: str, mode: str) -> None:
         raise ProviderError(f"{host}: {path.removeprefix(ROOT)} could not be written ({code}).")
 
 
-def _resource(host: str, name: str, marks: OwnershipTags) -> Resource:
-    return Resource(
-        kind=MACHINE,
+def _resource(host: str, name: str, marks: OwnershipTags) -> interface.Resource:
+    return interface.Resource(
+        kind=interface.MACHINE,
         id=host,
         name=name,
         region=host,

@@ -7,21 +7,13 @@ from dataclasses import replace
 
 from pricing.message import Message
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
+from telemetry.readers import records
 from telemetry.readers.column_names import csv_cells, names_of
 from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import date_after, is_date_line, without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import (
-    mapping_of,
-    mappings_in,
-    objects,
-    text_of,
-    texts_of,
-    values,
-    whole_of,
-)
 from telemetry.recording.recording import Recording
 
 _GPUSTAT_HEAD = re.compile(
@@ -51,20 +43,20 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
     if GPUSTAT_LINE.search(builder.text):
         rows = list(_gpustat_lines(builder.text))
     else:
-        rows = [r for query in objects(builder, "cut query") for r in _gpustat_query(query)]
+        rows = [r for query in records.objects(builder, "cut query") for r in _gpustat_query(query)]
     return device_recording(builder, rows, hints)
 
 
 def _gpustat_query(query: dict[str, object]) -> Iterator[DeviceRow]:
-    host, time = text_of(query.get("hostname")), text_of(query.get("query_time"))
-    for position, gpu in enumerate(mappings_in(query.get("gpus"))):
-        number = whole_of(gpu.get("index"))
+    host, time = records.text_of(query.get("hostname")), records.text_of(query.get("query_time"))
+    for position, gpu in enumerate(records.mappings_in(query.get("gpus"))):
+        number = records.whole_of(gpu.get("index"))
         index = position if number is None else number
         yield DeviceRow(
-            cells=texts_of(gpu, names_of("gpustat")),
+            cells=records.texts_of(gpu, names_of("gpustat")),
             index=index,
-            uuid=text_of(gpu.get("uuid")),
-            model=text_of(gpu.get("name")),
+            uuid=records.text_of(gpu.get("uuid")),
+            model=records.text_of(gpu.get("name")),
             time=time,
             host=host,
         )
@@ -101,11 +93,11 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows = [
         DeviceRow(
-            cells=texts_of(gpu, names_of("nvtop")),
+            cells=records.texts_of(gpu, names_of("nvtop")),
             index=index,
-            model=text_of(gpu.get("device_name")),
+            model=records.text_of(gpu.get("device_name")),
         )
-        for snapshot in values(builder, "cut snapshot")
+        for snapshot in records.values(builder, "cut snapshot")
         for index, gpu in enumerate(snapshot if isinstance(snapshot, list) else [snapshot])
         if isinstance(gpu, dict)
     ]
@@ -121,7 +113,7 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no row names a reading of a GPU.
     """
     is_json = builder.text.lstrip()[:1] in ("{", "[")
-    collections = (objects if is_json else csv_rows)(builder, "cut line")
+    collections = (records.objects if is_json else csv_rows)(builder, "cut line")
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
     return device_recording(builder, rows, hints)
 
@@ -130,7 +122,7 @@ def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:
     cells: dict[int, dict[str, str]] = defaultdict(dict)
     time: str | None = None
     for key, value in collection.items():
-        text = text_of(value)
+        text = records.text_of(value)
         if text is None or "pid:" in key:
             continue
         if (reading := _NVITOP_KEY.fullmatch(key)) is not None:
@@ -272,7 +264,7 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     # `--watch` prints a line for people before the JSON; a cell of CSV may hold a list.
     if _JSON_LINE.search(builder.text):
-        items = _gpus(values(builder, "cut answer"))
+        items = _gpus(records.values(builder, "cut answer"))
     else:
         items = csv_rows(builder, "cut line", "gpu")
     return _of_boards(builder, [row for i in items if (row := _amd_smi_row(i)) is not None], hints)
@@ -280,18 +272,18 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 def _gpus(answers: Iterable[object]) -> Iterator[Mapping[str, object]]:
     for answer in answers:
-        yield from mappings_in(
+        yield from records.mappings_in(
             answer.get("gpu_data", [answer]) if isinstance(answer, dict) else answer
         )
 
 
 def _amd_smi_row(item: Mapping[str, object]) -> DeviceRow | None:
-    index = whole_of(item.get("gpu", item.get("GPU")))
+    index = records.whole_of(item.get("gpu", item.get("GPU")))
     if index is None:
         return None
     cells: dict[str, str] = {}
     _flatten(item, cells, 0)
-    by_part = mapping_of(mapping_of(item.get("usage")).get("gfx_busy_inst"))
+    by_part = records.mapping_of(records.mapping_of(item.get("usage")).get("gfx_busy_inst"))
     return DeviceRow(
         cells=cells | ({_PARTS: str(len(by_part))} if by_part else {}),
         index=index,
@@ -306,14 +298,14 @@ def _flatten(item: Mapping[str, object], cells: dict[str, str], depth: int) -> N
     for name, value in item.items():
         key = str(name).lower()
         if isinstance(value, dict) and "value" in value:
-            number, unit = text_of(value["value"]), text_of(value.get("unit"))
+            number, unit = records.text_of(value["value"]), records.text_of(value.get("unit"))
             text = None if number is None else f"{number} {unit or ''}".strip()
         elif isinstance(value, dict):
             if depth < _DEEPEST:
                 _flatten(value, cells, depth + 1)
             continue
         else:
-            text = text_of(value)
+            text = records.text_of(value)
         if text is not None and key != "gpu":
             cells.setdefault(key, text)
 
@@ -338,7 +330,7 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no card is in it.
     """
     is_json = builder.text.lstrip()[:1] in ("{", "[")
-    answers = objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
+    answers = records.objects(builder, "cut answer") if is_json else _rocm_smi_csv(builder.text)
     return _of_boards(builder, [row for answer in answers for row in _cards(answer)], hints)
 
 
@@ -350,7 +342,7 @@ def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
         cells = {
             "_".join(str(name).lower().split()): text.strip("() ")
             for name, value in figures.items()
-            if (text := text_of(value)) is not None
+            if (text := records.text_of(value)) is not None
         }
         unique = cells.get("unique_id", "")
         models = (cells.get(name, "") for name in _MODELS)

@@ -12,17 +12,10 @@ import pandas as pd
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.stored_runs import HOST, OURS
+from telemetry.readers import records
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import (
-    documents,
-    json_of,
-    mapping_of,
-    mappings_in,
-    number_of,
-    whole_of,
-)
 from telemetry.readers.series import no_samples
 from telemetry.recording.observed import PAUSES, STEP_COLUMNS, Observed, Pause, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -150,8 +143,8 @@ def observed_steps(rows: Sequence[Mapping[str, float]]) -> Observed:
 
 def step_row(line: str) -> dict[str, float] | None:
     """Return the sums over a row's steps; None where that cannot be read."""
-    item = mapping_of(json_of(line))
-    numbers = {name: number_of(item.get(name)) for name in STEP_COLUMNS}
+    item = records.mapping_of(records.json_of(line))
+    numbers = {name: records.number_of(item.get(name)) for name in STEP_COLUMNS}
     row = {name: n for name, n in numbers.items() if n is not None and abs(n) < _MOST}
     n = row.setdefault("n", 1.0)
     if n < 0 or "t_s" not in row:
@@ -234,12 +227,12 @@ def read_trainer_state(builder: RecordingBuilder, _: Hints) -> Recording:
     Raises:
         InputError: it does not say how long the run took.
     """
-    state = documents(builder)[0]
-    entries = mappings_in(state.get("log_history"))
+    state = records.documents(builder)[0]
+    entries = records.mappings_in(state.get("log_history"))
     builder.rows_read += len(entries)
     for entry in reversed(entries):
         run_s, steps, samples_per_s = (
-            number_of(entry.get(name)) or 0.0
+            records.number_of(entry.get(name)) or 0.0
             for name in ("train_runtime", "step", "train_samples_per_second")
         )
         if 0 < run_s < _MOST and 1 <= steps < _MOST and 0 <= samples_per_s * run_s < _MOST:
@@ -249,7 +242,7 @@ def read_trainer_state(builder: RecordingBuilder, _: Hints) -> Recording:
             observed = Observed(
                 framework="transformers",
                 kind="training",
-                batch_per_gpu=whole_of(state.get("train_batch_size")) or None,
+                batch_per_gpu=records.whole_of(state.get("train_batch_size")) or None,
                 steps=rows.astype(float),
                 step_count=int(steps),
             )

@@ -11,24 +11,10 @@ import pandas as pd
 from msgspec import structs
 from numpy.typing import NDArray
 
+from planner.profile import model
 from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK, device_of
 from planner.profile.kinds import SLOTS, JobKind, Parallelism
-from planner.profile.model import (
-    GpuReadings,
-    Host,
-    Job,
-    Machine,
-    Phase,
-    Profile,
-    Provenance,
-    Source,
-    Statistics,
-    Step,
-    UseByHour,
-    Window,
-    Work,
-)
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
@@ -90,13 +76,13 @@ class Taken:
 
     window: ActiveWindow
     coverage: float | None
-    gpus: tuple[GpuReadings, ...]
-    phases: tuple[Phase, ...] = ()
-    by_hour: UseByHour | None = None
+    gpus: tuple[model.GpuReadings, ...]
+    phases: tuple[model.Phase, ...] = ()
+    by_hour: model.UseByHour | None = None
     doubts: tuple[str, ...] = ()
 
 
-def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
+def build(merged: Recording, label: str | None, hints: Hints) -> model.Profile:
     """Return the profile of one job.
 
     Statistics are weighted by time over the active window; GPUs come in the order of
@@ -137,7 +123,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
     return assembled(merged, readings, label, hints)
 
 
-def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hints) -> Profile:
+def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hints) -> model.Profile:
     """Return the profile of one job whose GPU readings have been worked on."""
     server, window = server_of(merged.served, label), readings.window
     hardware, notes = hardware_of(merged, hints)
@@ -148,10 +134,10 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     hardware = structs.replace(hardware, slice=piece)
     work = _work(merged, window, hints, rated_s)
     if work is None and own.is_complete and window.whole_s > 0:
-        work = Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
+        work = model.Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
     observed = merged.observed or Observed()
     host, machine = _host(merged, window), _machine(merged, window)
-    profile = Profile(
+    profile = model.Profile(
         job=_job(merged, server, label, hints, readings.doubts),
         hardware=hardware,
         window=measured,
@@ -168,7 +154,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
         health=merged.health,
         host=host,
         machine=machine,
-        provenance=Provenance(
+        provenance=model.Provenance(
             sources=merged.sources,
             notes=(
                 *merged.notes,
@@ -202,14 +188,14 @@ def _active(
 
 def _job(
     merged: Recording, server: Served | None, label: str | None, hints: Hints, doubts: Sequence[str]
-) -> Job:
+) -> model.Job:
     """Return the job: what was seen of it goes before what was said."""
     observed = merged.observed or Observed()
     served = server or Served()
     labels, job_labels = hints.job_labels, merged.labels.get(label or "", JobLabels())
     codes = {doubt.code for doubt in doubts if isinstance(doubt, Message)}
     ran_out = "gpu-out-of-memory-likely" if RAN_OUT in codes else None
-    return Job(
+    return model.Job(
         name=hints.name or label or observed.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or served.kind or observed.kind or JobKind.UNKNOWN),
         framework=served.framework or observed.framework,
@@ -227,15 +213,15 @@ def _job(
     )
 
 
-def _step(merged: Recording, window: ActiveWindow) -> Step | None:
+def _step(merged: Recording, window: ActiveWindow) -> model.Step | None:
     """Return where a step's time goes, with the loader's workers as the run was configured."""
     step, workers = step_of(merged.observed, window), merged.settings.loader_workers
     if workers is None or (step is not None and step.loader_workers is not None):
         return step
-    return structs.replace(step or Step(), loader_workers=workers)
+    return structs.replace(step or model.Step(), loader_workers=workers)
 
 
-def nothing_left(sources: Iterable[Source]) -> str:
+def nothing_left(sources: Iterable[model.Source]) -> str:
     """Return the sentence for sources of which no reading is left."""
     sources = tuple(sources)
     reasons = sorted(
@@ -248,7 +234,7 @@ def nothing_left(sources: Iterable[Source]) -> str:
     return Message("read.nothing-left", files=names, reasons=why or Message("read.no-rows"))
 
 
-def _work_note(work: Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:
+def _work_note(work: model.Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:
     if work is not None and work.rate_per_s is not None:
         code = "read.work-rate" if rated_s == window.whole_s else "read.work-rate-busy"
         yield Message(code, done=work.done or 0.0, unit=work.unit or "", whole=rated_s)
@@ -315,11 +301,11 @@ def _share(rows: Columns, window: ActiveWindow) -> float:
 
 def _window(
     merged: Recording, window: ActiveWindow, coverage: float | None, hints: Hints
-) -> Window:
+) -> model.Window:
     snapshot = window.interval_s is None
     timed = merged.timed or hints.interval_s is not None
     before_s, after_s = _idle_around(merged, window) if timed else (0.0, 0.0)
-    return Window(
+    return model.Window(
         start=_instant(window.start_s) if merged.absolute else None,
         duration_s=None if snapshot else round(window.duration_s, 6),
         interval_s=None if window.interval_s is None else round(window.interval_s, 6),
@@ -352,21 +338,25 @@ def _instant(t_s: float) -> datetime | None:
         return None
 
 
-def _work(merged: Recording, window: ActiveWindow, hints: Hints, rated_s: float) -> Work | None:
+def _work(
+    merged: Recording, window: ActiveWindow, hints: Hints, rated_s: float
+) -> model.Work | None:
     work = hints.work or merged.work
     if work is None:
         return None
     is_timed = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
     rate = work[1] / rated_s if is_timed and rated_s > 0 else None
-    return Work(unit=work[0], done=work[1], rate_per_s=None if rate is None else round(rate, 9))
+    return model.Work(
+        unit=work[0], done=work[1], rate_per_s=None if rate is None else round(rate, 9)
+    )
 
 
 def _gpus(
     merged: Recording, window: ActiveWindow, label: str | None, hints: Hints
-) -> tuple[tuple[GpuReadings, ...], list[float]]:
+) -> tuple[tuple[model.GpuReadings, ...], list[float]]:
     """Return each GPU's statistics, and the shares of the window that their samples cover."""
     energy_known, summaries = merged.timed or hints.interval_s is not None, merged.summaries
-    measured: dict[str, dict[str, Statistics]] = {}
+    measured: dict[str, dict[str, model.Statistics]] = {}
     shares = []
     for key, rows in by_gpu(merged.samples):
         shares.append(_share(rows, window))
@@ -379,9 +369,9 @@ def _gpus(
         }
         energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
         if energy is not None:
-            metrics[_ENERGY] = Statistics(mean=energy, max=energy)
+            metrics[_ENERGY] = model.Statistics(mean=energy, max=energy)
     return tuple(
-        GpuReadings(
+        model.GpuReadings(
             index=gpu.index,
             uuid=gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key,
             metrics={slot: own[slot] for slot in SLOTS if slot in own},
@@ -396,7 +386,7 @@ def _measured(
     read: NDArray[np.float64],
     window: ActiveWindow,
     stood: NDArray[np.float64],
-) -> Statistics | None:
+) -> model.Statistics | None:
     """Return statistics of one slot over the window, by the times at which it was read."""
     finite = np.isfinite(read)
     if not finite.all():
@@ -408,7 +398,7 @@ def _measured(
     measured = statistics(read, stood)
     if measured is None or window.interval_s is not None:
         return measured
-    return Statistics(mean=measured.mean, min=measured.min, max=measured.max)
+    return model.Statistics(mean=measured.mean, min=measured.min, max=measured.max)
 
 
 def _energy(rows: Columns, window: ActiveWindow) -> float | None:
@@ -430,14 +420,14 @@ def _energy(rows: Columns, window: ActiveWindow) -> float | None:
     return round(float(joules.sum()), 3) if len(joules) else None
 
 
-def _host(merged: Recording, window: ActiveWindow) -> Host | None:
+def _host(merged: Recording, window: ActiveWindow) -> model.Host | None:
     figures = _of_host(merged, window, "", (name.removeprefix("host.") for name in HOST_UNITS))
     if not any(figures.values()):
         return None
-    return Host(**figures, ram_growth_gib_per_h=_growth(merged.host, window))
+    return model.Host(**figures, ram_growth_gib_per_h=_growth(merged.host, window))
 
 
-def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | None:
+def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> model.Statistics | None:
     """Return how fast host memory grows, GiB an hour; None where it does not, or levels off.
 
     It must grow in each third of the window, by more than readings scatter, and in the last third
@@ -459,16 +449,16 @@ def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | Non
     grows = all(later - earlier > threshold for earlier, later in pairwise(means))
     if not grows or lines[-1][0] < 0.5 * lines[1][0]:
         return None
-    return Statistics(mean=round(float(lines[-1][0]) * 3600.0, 3))
+    return model.Statistics(mean=round(float(lines[-1][0]) * 3600.0, 3))
 
 
-def _machine(merged: Recording, window: ActiveWindow) -> Machine | None:
+def _machine(merged: Recording, window: ActiveWindow) -> model.Machine | None:
     names = ("cpu_util", "ram_used_gib", "net_rx_mib_s", "net_tx_mib_s")
     figures = _of_host(merged, window, _OF_MACHINE, names)
     machine = merged.observed.machine if merged.observed else None
     if machine is None and not any(figures.values()):
         return None
-    return structs.replace(machine or Machine(), **figures)
+    return structs.replace(machine or model.Machine(), **figures)
 
 
 def _of_host(
@@ -486,7 +476,9 @@ def _of_host(
     }
 
 
-def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
+def _crowd_note(
+    host: model.Host | None, machine: model.Machine | None, cores: float | None
+) -> Iterator[str]:
     """Yield a note on others' work: not a cause in the job, but it slows what is measured."""
     total = machine.cpu_util.typical if machine and machine.cpu_util else None
     own = host.cpu_util.typical if host and host.cpu_util else None

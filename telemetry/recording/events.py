@@ -15,15 +15,7 @@ from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
 from planner.profile.model import Rank, Wait
 from planner.profile.trials import Change, TracedSteps, TraceRow, TurnsSeen
 from pricing.message import Message
-from telemetry.recording.observed import (
-    STEP_COLUMNS,
-    Observed,
-    Pause,
-    StepTimes,
-    add_up,
-    of_line,
-    rank_of,
-)
+from telemetry.recording import observed
 from telemetry.recording.places import places
 
 Event = Mapping[str, Any]
@@ -53,9 +45,9 @@ class _Process:
         return [line for line in self.by_kind["iteration"] if line.get("by") == self.counted_by]
 
     @property
-    def step_times(self) -> StepTimes:
+    def step_times(self) -> observed.StepTimes:
         """Lengths of its steps; the first carries start-up and is left out."""
-        return add_up(of_line(line) for line in self.steps[1:])
+        return observed.add_up(observed.of_line(line) for line in self.steps[1:])
 
     @property
     def count(self) -> int:
@@ -74,7 +66,7 @@ class _Process:
         return self.by_kind[kind][-1] if self.by_kind[kind] else {}
 
 
-def together(events: Sequence[Event]) -> Observed:
+def together(events: Sequence[Event]) -> observed.Observed:
     """Return what the events of a job's processes say together.
 
     Ranks of one distributed run count once: its steps are those of its leading rank, its items the
@@ -91,7 +83,7 @@ def together(events: Sequence[Event]) -> Observed:
     }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
-        return Observed(
+        return observed.Observed(
             **_facts(processes),
             **ended,
             places=_busiest_places(processes),
@@ -104,14 +96,14 @@ def together(events: Sequence[Event]) -> Observed:
         notes = (*notes, Message("read.steps-apart", n=len(leaders)))
     own = sum(_items(process) for process in pacing)
     items = sum(_items(process) for process in stepping)
-    return Observed(
+    return observed.Observed(
         **_facts(pacing),
         **ended,
         kind=None if kind == "unknown" else kind,
         counted_by=counted_by,
         steps=_frame(pacing),
         step_count=sum(_count(chain) for chain in leaders),
-        step_times=add_up(process.step_times for process in pacing),
+        step_times=observed.add_up(process.step_times for process in pacing),
         items=items / own if own else 1.0,
         pauses=_pauses(pacing) if counted_by != "batch" else (),
         places=_places(pacing),
@@ -188,7 +180,7 @@ def _rank(rank: int, lives: Sequence[_Process]) -> Rank:
     timed = [line for line in lines if line.get("step_s") is not None]
     waited = [line for line in timed if line.get("data_wait_s") is not None]
     means = _mean(timed, "step_s"), _mean(waited, "data_wait_s")
-    return rank_of(rank, _count(lives), *means, _places(lives))
+    return observed.rank_of(rank, _count(lives), *means, _places(lives))
 
 
 def _mean(lines: Sequence[Event], name: str) -> float | None:
@@ -268,19 +260,19 @@ def _items(process: _Process) -> float:
 
 def _frame(pacing: Sequence[_Process]) -> pd.DataFrame:
     rows = [
-        {name: line.get(name) for name in STEP_COLUMNS}
+        {name: line.get(name) for name in observed.STEP_COLUMNS}
         for process in pacing
         for line in process.steps
     ]
-    frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
+    frame = pd.DataFrame(rows, columns=list(observed.STEP_COLUMNS)).astype(float)
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
-def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
+def _pauses(pacing: Sequence[_Process]) -> tuple[observed.Pause, ...]:
     spans = [span for process in pacing for span in process.by_kind["span"]]
-    joined: list[Pause] = []
+    joined: list[observed.Pause] = []
     for span in sorted(spans, key=lambda span: float(span["t_s"])):
-        pause = Pause(
+        pause = observed.Pause(
             kind=str(span["kind"]),
             start_s=float(span["t_s"]),
             length_s=float(span["s"]),
@@ -296,14 +288,14 @@ def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
     return tuple(joined)
 
 
-def _goes_on(before: Pause, pause: Pause) -> bool:
+def _goes_on(before: observed.Pause, pause: observed.Pause) -> bool:
     """Return whether two spans are pieces of one pause, such as files of one checkpoint."""
     single = before.count == 1 and pause.count == 1
     gap_s = pause.start_s - before.end_s
     return single and before.kind == pause.kind and gap_s < _SAME_PAUSE_S
 
 
-def _joined(before: Pause, pause: Pause) -> Pause:
+def _joined(before: observed.Pause, pause: observed.Pause) -> observed.Pause:
     has_waits = before.wait_s is not None and pause.wait_s is not None
     wait_s = (before.wait_s or 0.0) + (pause.wait_s or 0.0) if has_waits else None
     return replace(before, length_s=before.length_s + pause.length_s, wait_s=wait_s)

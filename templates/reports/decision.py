@@ -12,18 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from templates import report_text
 from templates.language.translate import _, gap, join, translate_text, word
-from templates.report_text import (
-    STAY,
-    changes,
-    cost_range,
-    fastest,
-    machine_name,
-    money_text,
-    read_on,
-    today_cost,
-    whole_dollars,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +70,7 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
         rows.append(_leave(job))
     first_with: dict[str, str] = {}
     for titles, option in named_options(job).values():
-        how = changes(option, plan)
+        how = report_text.changes(option, plan)
         first = first_with.setdefault(how, option.id)
         same = first != option.id and how != _("unchanged")
         phrase = _("with the changes of {id}", id=first) if same else how
@@ -108,7 +98,7 @@ def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
 def columns(job: JobPlan) -> list[tuple[str, Option]]:
     """Return the options worth a column: the named ones and the fastest, equal ones once."""
     options = named_options(job)
-    if (quickest := fastest(job.options)) is not None:
+    if (quickest := report_text.fastest(job.options)) is not None:
         options.setdefault(quickest.id, ([], quickest))[0].append(_("fastest"))
     return [(join(titles), option) for titles, option in options.values()]
 
@@ -139,8 +129,8 @@ def _today(job: JobPlan) -> Row:
     return Row(
         title=_("today (assumed)") if today.assumed else _("today"),
         what=_with_gpu(today.offer, today.count) + _part_of(job),
-        cost=today_cost(today.cost),
-        price=read_on(today.offer),
+        cost=report_text.today_cost(today.cost),
+        price=report_text.read_on(today.offer),
     )
 
 
@@ -158,14 +148,14 @@ def staying(job: JobPlan) -> str:
 
 def _leave(job: JobPlan) -> Row:
     sure = level(job.confidence.level if job.confidence else None)
-    cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
+    cost = "-" if job.baseline.breaks else report_text.today_cost(job.baseline.cost)
     if job.ended and ends_machine(job):
-        cost = whole_dollars(job.ended.cost)
+        cost = report_text.whole_dollars(job.ended.cost)
     return Row(title=_("recommended"), what=staying(job), cost=cost, sure=sure, chosen=True)
 
 
 def _with_gpu(offer: RentedOffer | None, count: int) -> str:
-    where = machine_name(offer, count)
+    where = report_text.machine_name(offer, count)
     if offer is None:
         return where
     return _("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
@@ -176,13 +166,13 @@ def _row(title: str, option: Option, how: str, job: JobPlan, plan: Plan) -> Row:
     return Row(
         title=_("{title} ({id})", title=title, id=option.id),
         what=_("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
-        cost=cost_range(option.cost),
+        cost=report_text.cost_range(option.cost),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
         work=work_hours(benefit.effort_hours) if benefit else _("unknown"),
         paid_back=paid_back(option, plan),
-        price=read_on(option.offer),
+        price=report_text.read_on(option.offer),
         sure=level(option.confidence),
-        chosen=option.id == job.recommended != STAY,
+        chosen=option.id == job.recommended != report_text.STAY,
     )
 
 
@@ -202,8 +192,8 @@ def year(saves: Decimal | None, plan: Plan, *, at_most: bool = False) -> str:
         return _("unknown")
     amount = saves if plan.period == "run" else saves * _MONTHS
     if amount < 0:
-        return _("costs {usd} more", usd=whole_dollars(-amount))
-    return f"{'<= ' if at_most else ''}{money_text(amount)}"
+        return _("costs {usd} more", usd=report_text.whole_dollars(-amount))
+    return f"{'<= ' if at_most else ''}{report_text.money_text(amount)}"
 
 
 def year_words(plan: Plan) -> str:

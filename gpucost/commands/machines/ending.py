@@ -18,14 +18,7 @@ from gpucost.views.output import (
     print_json,
     print_table,
 )
-from pricing.errors import (
-    GpucostError,
-    InputError,
-    InterruptedByUserError,
-    MissingCredentialsError,
-    PartialError,
-    ProviderError,
-)
+from pricing import errors
 from pricing.listing import counted
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import Verdict, carry_out, judge
@@ -36,7 +29,7 @@ Judged = list[tuple[Session, Verdict]]
 """What is to be done with each run, and the session in which it is done."""
 
 
-def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostError]:
+def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[errors.GpucostError]:
     """Remove, adopt and close what was judged, once removals are confirmed; return what failed.
 
     Raises:
@@ -47,7 +40,7 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
     if removed:
         things = sum(len(verdict.resources) for verdict in removed)
         confirm(f"Remove {counted(things, 'resource')} of {counted(len(removed), 'run')}?", yes=yes)
-    troubles: list[GpucostError] = []
+    troubles: list[errors.GpucostError] = []
     for session, verdict in pairs:
         try:
             carry_out(session, verdict)
@@ -55,8 +48,8 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
                 drop_key(state_folder(), verdict.marks.run)
         except KeyboardInterrupt as error:
             message = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
-            raise InterruptedByUserError(message) from error
-        except GpucostError as error:
+            raise errors.InterruptedByUserError(message) from error
+        except errors.GpucostError as error:
             troubles.append(error)
     if removed and not troubles:
         output.say(f"{counted(len(removed), 'run')} removed.")
@@ -75,7 +68,7 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     contacted. A provider that cannot be reached is reported (exit 6); the others are still ended.
     """
     if bool(runs) == everything:
-        raise InputError("no run given: name the ID of a run (gpucost list), or --all.")
+        raise errors.InputError("no run given: name the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
         targets, doubts, was_asked = find_runs(journal, runs, output)
         if targets:
@@ -85,7 +78,7 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     problems = [problem for item in troubles for problem in item.problems]
     problems += (*doubts, *journal.doubts)
     if problems:
-        raise (PartialError if was_asked else ProviderError)(dict.fromkeys(problems))
+        raise (errors.PartialError if was_asked else errors.ProviderError)(dict.fromkeys(problems))
     if not targets:
         output.say("nothing to end.")
 
@@ -142,10 +135,10 @@ def reap(
         problems_found = [item.text for item in missed] or [
             "no provider could be asked for orphans."
         ]
-        raise MissingCredentialsError(problems_found)
+        raise errors.MissingCredentialsError(problems_found)
     problems = [*(problem for item in troubles for problem in item.problems), *doubts]
     if problems:
-        raise PartialError(dict.fromkeys(problems))
+        raise errors.PartialError(dict.fromkeys(problems))
 
 
 def _show(verdicts: list[Verdict], providers: Iterable[str], output: Output) -> None:

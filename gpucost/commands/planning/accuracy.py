@@ -9,14 +9,7 @@ from gpucost.arguments.parameters import options
 from gpucost.files.outcomes import NAME, read_outcomes
 from gpucost.files.writing import state_folder
 from gpucost.views.output import Output, Table, output_options, print_if_json, print_table
-from planner.documents.accuracy import (
-    ClassScore,
-    CoverageScore,
-    ErrorPercent,
-    MostPercent,
-    QuestionScore,
-    shipped_accuracy,
-)
+from planner.documents import accuracy
 from planner.models.track_record import Correction, PastPrediction, track_record
 from planner.proof.outcome import OwnAccuracy, OwnRecord, own_record
 
@@ -33,7 +26,7 @@ def command(output: Output, *, mine: bool) -> None:
     if mine:
         _print_mine(output)
         return
-    shipped = shipped_accuracy()
+    shipped = accuracy.shipped_accuracy()
     if print_if_json(shipped, output):
         return
     print_table(_class_table(shipped.rows), output)
@@ -49,7 +42,7 @@ def _print_mine(output: Output) -> None:
         print_own_record(record, output)
 
 
-def _class_table(rows: Sequence[ClassScore]) -> Table:
+def _class_table(rows: Sequence[accuracy.ClassScore]) -> Table:
     names = tuple(rows[0].baseline_percent) if rows else ()
     columns = ("class", "measured", "left out", "cases", "ours %", "inside", "factor", *names, "")
     lines = tuple(
@@ -69,11 +62,11 @@ def _class_table(rows: Sequence[ClassScore]) -> Table:
     return Table(columns=columns, rows=lines, right=frozenset(columns[3:-1]))
 
 
-def _percent(error: ErrorPercent) -> str:
+def _percent(error: accuracy.ErrorPercent) -> str:
     return f"{error.median:.1f} / {error.mean:.1f}"
 
 
-def _score_table(scores: Sequence[QuestionScore]) -> Table:
+def _score_table(scores: Sequence[accuracy.QuestionScore]) -> Table:
     columns = ("predicted", "cases", "median / mean %", "baseline %", "at most", "")
     rows = tuple(
         (
@@ -89,14 +82,14 @@ def _score_table(scores: Sequence[QuestionScore]) -> Table:
     return Table(columns=columns, rows=rows, right=frozenset(columns[1:4]))
 
 
-def _bar(bar: MostPercent) -> str:
+def _bar(bar: accuracy.MostPercent) -> str:
     limits = (bar.median, bar.mean)
     if not any(limits):
         return "-"
     return " / ".join("-" if value is None else f"{value:g}" for value in limits)
 
 
-def _coverage_table(coverages: Sequence[CoverageScore]) -> Table:
+def _coverage_table(coverages: Sequence[accuracy.CoverageScore]) -> Table:
     rows = tuple(
         (
             score.question,
