@@ -281,20 +281,18 @@ def _work(text: str) -> tuple[str, float]:
     return unit, amount
 
 
-def _mapping(text: str) -> tuple[str, str]:
-    """Return the column and the slot: `my_column=util.kernel_time`."""
-    column, _, slot = text.rpartition("=")
-    if not column or not slot:
-        raise ValueError(f"{text!r} is not a mapping; write COLUMN=SLOT.")
-    return column, slot
+def _pair(
+    name: str, split: Callable[[str, str], tuple[str, str, str]], sentence: str
+) -> _ParsedType:
+    """Return the type of two texts, such as `team=search`."""
 
+    def parse(text: str) -> tuple[str, str]:
+        first, _, second = split(text, "=")
+        if not first or not second:
+            raise ValueError(f"{text!r} {sentence}.")
+        return first, second
 
-def _label(text: str) -> tuple[str, str]:
-    """Return the name and the text: `team=search`."""
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise ValueError(f"{text!r} is not a label; write team=NAME.")
-    return name, value
+    return _ParsedType(name, parse)
 
 
 def _rate(text: str) -> ExchangeRate:
@@ -332,18 +330,17 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-_UNITS = {"s": 1.0, "ms": 0.001, "x": 1.0, "%": 0.01}
+_UNITS = {"s": 1.0, "ms": 0.001, "x": 1.0, "%": 0.01, "": 1.0, "/min": 1 / 60, "/h": 1 / 3600}
 
 
 def _with_unit(name: str, *units: str) -> _ParsedType:
     """Return the type of numbers with one of the units, such as `500ms`."""
 
     def parse(text: str) -> float:
-        match = _NUMBER_UNIT.fullmatch(text) or re.fullmatch(r"([\d.]+)(%?)", text)
+        match = _NUMBER_UNIT.fullmatch(text) or re.fullmatch(r"([\d.]+) *(%|/[a-z]+|)", text)
         if match is None or match[2] not in units:
-            raise ValueError(
-                f"{text!r}: write a number with {' or '.join(units)}, such as 2.5{units[0]}."
-            )
+            names = " or ".join(filter(None, units))
+            raise ValueError(f"{text!r}: write a number with {names}, such as 2.5{units[0]}.")
         return float(match[1]) * _UNITS[match[2]]
 
     return _ParsedType(name, parse)
@@ -372,14 +369,15 @@ TYPES: Mapping[str, Any] = {
     "instant": _ParsedType("instant", _instant),
     "int": int,
     "kind": click.Choice(KINDS),
-    "label": _ParsedType("name=text", _label),
+    "label": _pair("name=text", str.partition, "is not a label; write team=NAME"),
     "language": click.Choice(LANGUAGES),
     "machines": click.IntRange(0, MOST_MACHINES),
-    "mapping": _ParsedType("column=slot", _mapping),
+    "mapping": _pair("column=slot", str.rpartition, "is not a mapping; write COLUMN=SLOT"),
     "percent": _ParsedType("percent", _percent),
     "place": _ParsedType("place", destination),
     "precision": click.Choice(PRECISIONS),
     "pue": _number(ranges.PUE),
+    "per-second": _with_unit("rate", "/min", "/h", ""),
     "purchase": click.Choice(PURCHASES),
     "rate": _ParsedType("currency=rate@day", _rate),
     "share": _with_unit("share", "%"),

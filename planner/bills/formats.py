@@ -14,6 +14,7 @@ _WRITE = (
     "BillingCurrency, ChargeCategory (Usage, Tax, Credit), ChargePeriodStart, ChargePeriodEnd, "
     "ChargeDescription (8x H100 SXM), ServiceCategory (Compute), ConsumedQuantity, ConsumedUnit."
 )
+_COST_EXPLORER = '"ResultsByTime"'
 _DOCUMENT = r'\s*\{\s*"(invoice_items|billing_history|invoices|data_points)"'
 
 
@@ -49,7 +50,7 @@ FORMATS = (
     ),
     _BillFormat(
         title="DigitalOcean invoice or billing insights JSON",
-        fits=lambda head: head.lstrip().startswith("{"),
+        fits=lambda head: head.lstrip().startswith("{") and _COST_EXPLORER not in head,
         read=lambda name, text, _: digitalocean.read_json(name, text),
     ),
 )

@@ -327,8 +327,8 @@ def _refuse_more_hours_than_time(bills: Sequence[Bill]) -> None:
             if ran_h > has_h + 1:  # a begun hour may be billed whole
                 problems.append(
                     f"{machine}: {ran_h:f} h on one machine between {first:%Y-%m-%d %H:%M} and "
-                    f"{last:%Y-%m-%d %H:%M}, which are {has_h:f} h: the same use is given twice. "
-                    "Give each export once."
+                    f"{last:%Y-%m-%d %H:%M}, which are {has_h:f} h: use that is "
+                    "given twice, or wrong hours. Give each export once."
                 )
     refuse(problems)
 

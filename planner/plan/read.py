@@ -171,7 +171,10 @@ def read_plan(content: Content, origin: str) -> Plan:
     try:
         raw = json.loads(content if isinstance(content, str) else bytes(content))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{origin}: not valid JSON ({error}); write it again.") from error
+        raise InputError(
+            f"{origin}: not valid JSON ({error}). If it is a measurement: `gpucost plan FILE -o "
+            "plan.json`; else write the plan again."
+        ) from error
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{origin}: {_not_this_plan(schema)}")

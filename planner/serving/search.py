@@ -139,7 +139,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         headroom_fraction: of what the copies can take, what the asked rate leaves.
         load_fraction: of what a copy answers when it is full, what it is asked at the peak.
         odds_fraction: how likely the least likely target is kept, by how far the times and what a
-            copy can take err; None for a batch, and without targets.
+            copy can take err; of a batch, that it is done in time; None without targets.
         batch_hours: of a batch, until it is done; None for a service.
         batch_usd: of a batch; None for a service.
         basis: where the times come from.
@@ -281,7 +281,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
         is_tight = all(option.tight for option in options)
         if dear or (options and number >= (_MOST_WHILE_TIGHT if is_tight else _MOST_SIMULATED)):
             break
-        limit = copy_limit(copy, question.traffic, question.targets)
+        limit = _expected(question, copy_limit(copy, question.traffic, question.targets))
         if limit.rate <= 0.0:
             detail = (
                 f"{limit.stopped_by}: {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load"
@@ -452,7 +452,7 @@ def _no_room(copy: Server, traffic: Traffic) -> str:
 
 def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tuple[Decimal, int]:
     """Return dollars of a month or of the batch, and machines, where a copy takes a rate."""
-    copies_a_machine = int(offer.gpu_count) // layout.tensor_parallel
+    copies_a_machine = _copies_on(offer, layout)
     copies = copies_for(question.traffic.rate * question.peak, rate) + question.spare
     machines = math.ceil(copies / copies_a_machine)
     hour = offer.usd_per_hour * machines
@@ -462,24 +462,31 @@ def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tupl
     return hour * Decimal(str(batch_h)), machines
 
 
+def _copies_on(offer: Offer, layout: Layout) -> int:
+    return int(offer.gpu_count) // layout.tensor_parallel
+
+
 def option_of(  # noqa: PLR0913 - what is asked, of what, where
     question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer, *, odds: float
 ) -> ServingOption:
     """Return the copies on an offer: up to twice as many as carry the rate, for the least odds."""
-    traffic = question.traffic
-    copies = copies_for(traffic.rate * question.peak, limit.rate)
-    usd, machines = _cost(offer, layout, question, limit.rate)
-    copies_a_machine = int(offer.gpu_count) // layout.tensor_parallel
-    if question.batch is not None:  # every GPU that is paid for works
-        copies = machines * copies_a_machine
-        traffic = structs.replace(traffic, rate=copies * limit.rate)
-    rate, most_copies = traffic.rate * question.peak, copies if question.batch else 2 * copies
-    kind = "measured" if question.measured else "law"
-    latencies = served(copy, traffic, rate / copies)
-    while copies < most_copies and _odds(question, limit, latencies, rate / copies) < odds:
-        copies += 1
-        latencies = served(copy, traffic, rate / copies)
-        machines = math.ceil((copies + question.spare) / copies_a_machine)
+    traffic, batch, copies_a_machine = question.traffic, question.batch, _copies_on(offer, layout)
+    peak_rate, spare = traffic.rate * question.peak, question.spare
+    copies, step = copies_for(peak_rate, limit.rate), 1
+    if batch is not None:  # every GPU that is paid for works
+        step, spare = copies_a_machine, 0
+        copies = _cost(offer, layout, question, limit.rate)[1] * step
+    kind, most_copies = "measured" if question.measured else "law", 2 * copies
+    while True:
+        copy_rate = peak_rate / copies if batch is None else limit.rate
+        latencies = served(copy, traffic, copy_rate)
+        sureness = _odds(question, limit, latencies, peak_rate / copies)
+        if sureness >= odds or copies >= most_copies:
+            break
+        copies += step
+    machines = math.ceil((copies + spare) / copies_a_machine)
+    rate = traffic.rate if batch is None else copies * limit.rate
+    batch_h = None if batch is None else batch / rate / _HOUR_S
     usd_per_hour = offer.usd_per_hour * machines
     output, tokens, capacity = traffic.output, traffic.context, copies * limit.rate
     return ServingOption(
@@ -489,26 +496,24 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
         spare=question.spare,
         machines=machines,
         limit=limit,
-        asked_rate=traffic.rate,
+        asked_rate=rate,
         ttft_ms=_times_ms(latencies, "ttft", kind),
         tpot_ms=_times_ms(latencies, "tpot", kind),
         e2e_ms=_times_ms(latencies, "e2e", kind),
         usd_per_hour=usd_per_hour,
         usd_per_month=usd_per_hour * HOURS_PER_MONTH,
-        usd_per_million_output=usd_per_million(usd_per_hour, traffic.rate * output),
-        usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * tokens),
+        usd_per_million_output=usd_per_million(usd_per_hour, rate * output),
+        usd_per_million_tokens=usd_per_million(usd_per_hour, rate * tokens),
         usd_per_million_output_full=usd_per_million(usd_per_hour, capacity * output),
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, capacity * tokens),
-        headroom_fraction=1.0 - traffic.rate / capacity,
-        load_fraction=rate / copies / limit.saturated_rate,
-        odds_fraction=None
-        if question.batch or not question.targets
-        else _odds(question, limit, latencies, rate / copies),
+        headroom_fraction=1.0 - rate / capacity,
+        load_fraction=copy_rate / limit.saturated_rate,
+        odds_fraction=sureness if batch or question.targets else None,
         basis=_basis(question.measured),
-        weak=tuple(_weak(question, offer, layout, limit, rate / copies)),
+        weak=tuple(_weak(question, offer, layout, limit, copy_rate)),
         tight=_tight(question, copy),
-        batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
-        batch_usd=usd if question.batch else None,
+        batch_hours=batch_h,
+        batch_usd=None if batch_h is None else usd_per_hour * Decimal(str(batch_h)),
     )
 
 
@@ -553,15 +558,27 @@ def _odds(question: Question, limit: CopyLimit, latencies: Latencies, rate: floa
     what a copy can take, by `RATE_ERRORS`: over that its queue never ends, and no target is kept.
     """
     kind = "measured" if question.measured else "law"
-    unmeasured = "mixture" if question.model.is_mixture else "law"
-    over, spread = RATE_ERRORS["measured" if question.measured else unmeasured]
+    over, spread = _rate_error(question)
     rooms = [(limit.saturated_rate / rate / over, spread)]
     for target in question.targets:
         at = min(range(len(_PERCENTS)), key=lambda n: abs(_PERCENTS[n] - target.percent))
         room = target.limit_s / latencies.percentile(target.metric, target.percent)
         rooms.append((room, SPREAD[kind][target.metric][at]))
     sigmas = (math.log(room) / math.log(spread) * _SIGMAS_OF_90 for room, spread in rooms)
-    return NormalDist().cdf(min(sigmas)) if question.targets else 1.0
+    return NormalDist().cdf(min(sigmas)) if question.targets or question.batch else 1.0
+
+
+def _expected(question: Question, limit: CopyLimit) -> CopyLimit:
+    """Return what a copy can take; of a batch, which keeps it full, what is expected of it."""
+    full = limit.saturated_rate / _rate_error(question)[0]
+    rate = limit.rate if question.batch is None else min(limit.rate, full)
+    return structs.replace(limit, rate=rate)
+
+
+def _rate_error(question: Question) -> tuple[float, float]:
+    """Return the errors of what a full copy answers: predicted over true, the factor of 90 %."""
+    unmeasured = "mixture" if question.model.is_mixture else "law"
+    return RATE_ERRORS["measured" if question.measured else unmeasured]
 
 
 def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:

@@ -57,6 +57,7 @@ _EARLY: Mapping[str, str | None] = {
 }
 # Jobstats' names of its figures by GPU; what Slurm counts is brought under them.
 _BUSY, _USED_BYTES, _TOTAL_BYTES = "gpu_utilization", "gpu_used_memory", "gpu_total_memory"
+_CPU = "cpu_utilization"  # of the cores that the job had there, which Jobstats gives as seconds
 _UTILIZATION, _MEMORY = "gres/gpuutil", "gres/gpumem"
 
 
@@ -366,7 +367,7 @@ def _decoded(text: str) -> _Jobstats | None:
     length = number_of(mapping_of(document).get("total_time"))
     if not isinstance(nodes, dict) or not length or length <= 0:
         return None
-    gpus = (gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node))
+    gpus = (gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node, length))
     return _Jobstats(length, list(gpus))
 
 
@@ -377,15 +378,17 @@ def _halves(
     return [r for gpu in gpus for r in replace(gpu, job=job).at(start_s, start_s + length_s / 2)]
 
 
-def _gpus(host: str, node: object) -> Iterator[DeviceRow]:
+def _gpus(host: str, node: object, length_s: float) -> Iterator[DeviceRow]:
     cells = defaultdict[int, dict[str, str]](dict)
     for name in (_BUSY, _USED_BYTES, _TOTAL_BYTES):
         for index, value in mapping_of(mapping_of(node).get(name)).items():
             if str(index).isdecimal() and (figure := number_of(value)) is not None:
                 cells[int(index)][name] = repr(figure)
+    cores, used_s = (number_of(mapping_of(node).get(name)) for name in ("cpus", "total_time"))
+    cpu = {_CPU: repr(100 * used_s / (cores * length_s))} if cores and used_s is not None else {}
     for number, of_gpu in sorted(cells.items()):
         if of_gpu.keys() != {_TOTAL_BYTES}:
-            yield DeviceRow(cells=of_gpu, index=number, host=host)
+            yield DeviceRow(cells=of_gpu | cpu, index=number, host=host)
 
 
 def _unpacked(text: str) -> bytes:

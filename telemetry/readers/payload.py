@@ -253,6 +253,7 @@ def stem(name: str) -> str:
 
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 _PROBE_BYTES = 512
+_HOLE = re.compile(r"(?<=[^\n\0])\0{16,}")  # after a line's begin
 # What a terminal acts on and does not show (ECMA-48): the cursor's place; all else.
 _TO_PLACE = re.compile(r"\x1b\[[\d;]*[HfEF]")
 _OF_TERMINAL = re.compile(
@@ -264,15 +265,16 @@ def decode(data: bytes) -> str:
     """Return bytes as text: by byte-order mark, else UTF-16 by its zero bytes, else UTF-8.
 
     NUL characters are taken out (a log truncated while its writer kept its place has holes of
-    them), and so is what colours a terminal or moves its cursor, which begins a line where it moves
-    to another; bytes that are not UTF-8 become replacement characters.
+    them, which end a line), and so is what colours a terminal or moves its cursor, which begins a
+    line where it moves to another; bytes that are not UTF-8 become replacement characters.
     """
     mark, encoding = next((bom for bom in _BOMS if data.startswith(bom[0])), (b"", "utf-8"))
     even, odd = data[:_PROBE_BYTES:2], data[1:_PROBE_BYTES:2]
     for zeros, letters, wide in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
         if not mark and zeros and not any(zeros) and 0 not in letters and letters.isascii():
             encoding = wide
-    text = data[len(mark) :].decode(encoding, "replace").replace("\0", "")
+    text = data[len(mark) :].decode(encoding, "replace")
+    text = _HOLE.sub("\n", text).replace("\0", "") if "\0" in text else text
     return _TO_PLACE.sub("\n", _OF_TERMINAL.sub("", text)) if "\x1b" in text else text
 
 

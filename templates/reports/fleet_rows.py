@@ -219,7 +219,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         what=_(
             "{id}: {where}, {how}",
             id=option.id,
-            where=report_text.machine_name(option.offer, option.count),
+            where=report_text.where_it_runs(option),
             how=how,
         ),
         cost=money_range(*ends, at_least=option.cost.at_least),

@@ -19,6 +19,7 @@ from templates.reports.job_screen import (
     Action,
     FirstScreen,
     Line,
+    assumed_price,
     doubts_of_recording,
     gpus_of,
     next_command,
@@ -60,7 +61,9 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
     tries = _trials(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
-    longer = 2 * (len(stopped) + len(tries)) + len(assumed) + len(by_team) + (" --fleet" in command)
+    longer = (
+        2 * (len(stopped) + len(tries)) + 2 * len(assumed) + len(by_team) + (" --fleet" in command)
+    )
     longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     more = sum(len(group.jobs) for group in groups[shown:])
@@ -146,14 +149,17 @@ def _all_pay(plan: Plan) -> str:
 
 def _assumed(plan: Plan) -> list[Line]:
     """Return on which machines jobs were taken to run, where nothing says it."""
-    places = {
-        machine_name(today.offer): None
-        for today in (job.baseline for job in plan.jobs)
-        if today.assumed and today.offer is not None
+    prices = {
+        machine_name(offer): assumed_price(offer, job, plan)
+        for job in plan.jobs
+        if job.baseline.assumed and (offer := job.baseline.offer) is not None
     }
-    if not places:
+    if not prices:
         return []
-    text = _("{machines}; --machine says what it is", machines=names(tuple(places)))
+    machines = names(tuple(prices))
+    if len(prices) == 1:
+        machines = _("{where} ({price})", where=machines, price=prices[machines])
+    text = _("{machines}; --machine says what it is", machines=machines)
     return [Line(label=_("Assumed"), text=text, kind="note")]
 
 

@@ -41,7 +41,7 @@ from templates.reports.fleet_rows import names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from planner.plan.bill import CostRange
+    from planner.plan.bill import CostRange, RentedOffer
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Plan
@@ -146,8 +146,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         if part is not None and part[1] == n:  # else a slice of one
             where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed and today.offer is not None:
-        usd = money_text(today.offer.usd_per_hour / Decimal(str(today.offer.gpu_count)))
-        where = _assumed(where, usd, job, plan)
+        price = assumed_price(today.offer, job, plan)
+        where = _("{where} (assumed, {price}; --machine sets it)", where=where, price=price)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
@@ -182,15 +182,13 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     )
 
 
-def _assumed(where: str, usd: str, job: JobPlan, plan: Plan) -> str:
-    """Return the assumed machine with its price, and what one GPU costs at another seller."""
+def assumed_price(offer: RentedOffer, job: JobPlan, plan: Plan) -> str:
+    """Return what a GPU of the assumed machine costs, and one at another seller."""
+    usd = money_text(offer.usd_per_hour / Decimal(str(offer.gpu_count)))
     for note in _assumptions(job, plan, "note.machine-assumed-other-seller"):
         single = {name: note.params[name] for name in ("one", "seller")}
-        return _(
-            "{where} (assumed, {usd} a GPU-hour, {one} for one at {seller}; --machine sets it)",
-            **{"where": where, "usd": usd, **single},
-        )
-    return _("{where} (assumed, {usd} a GPU-hour; --machine sets it)", where=where, usd=usd)
+        return _("{usd} a GPU-hour, {one} for one at {seller}", **{"usd": usd, **single})
+    return _("{usd} a GPU-hour", usd=usd)
 
 
 def _why_nothing_moves(job: JobPlan) -> list[Line]:

@@ -136,6 +136,7 @@ def test_an_unknown_format_name_lists_the_known_ones(tmp_path: Path) -> None:
         ((HEADER + ROW).encode("utf-16-le"), "UTF-16 without one"),
         ((HEADER + ROW).encode("utf-16-be"), "UTF-16, big end first, without one"),
         (HEADER.encode() + b"\0" * 900 + ROW.encode(), "a hole of NULs"),
+        (HEADER.rstrip().encode() + b"\0" * 900 + ROW.encode(), "a hole that took a line's end"),
     ],
 )
 def test_encodings_come_out_as_the_same_text(encoded: bytes, what: str) -> None:
@@ -303,6 +304,9 @@ def test_any_words_are_read_or_refused(
         ('{"all_power": 14.0, "gpu_usage": [1398, 0.62], "pcpu_usage": [4424, 0.2]}', "macmon"),
         ("*** Sampled system activity (Mon Sep 1) ***\nGPU Power: 3 mW", "powermetrics"),
         ("+-----+\n| npu-smi 25.3.rc1    Version: 25.3.rc1 |\n+-----+\n", "npu-smi"),
+        ("====\n        Slurm Job Statistics\n====\n   Job ID: 7\n", "jobstats"),
+        ("NAME    CPU(cores)   CPU%\nn1      1523m   19%\n", "kubectl top"),
+        ("Time (%),Total Time (ns),Instances,Avg (ns)\n61.2,1,2,3\n", "nsys stats"),
         ("   JOBID PARTITION  NAME USER ST\n  207   gpu pretrain  ana  R\n", "squeue"),
         ("user;gpu;hours\nana;3;40\n", "a list of reservations"),
     ],

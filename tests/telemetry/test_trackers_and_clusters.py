@@ -249,6 +249,8 @@ JS1 = {
             "gpu_utilization": {"0": 98.6, "1": 40.0},
             "gpu_used_memory": {"0": 4 * 2**30, "1": 2 * 2**30},
             "gpu_total_memory": {"0": 80 * 2**30, "1": 80 * 2**30},
+            "cpus": 4,
+            "total_time": 2880.0,  # CPU seconds: a tenth of 4 x 7200
         }
     },
 }
@@ -264,6 +266,8 @@ def test_jobstats_is_a_measured_profile(text: str, tmp_path: Path) -> None:
     (profile,) = _written(tmp_path, text).values()
     assert _means(profile, "util.kernel_time") == pytest.approx([0.986, 0.4])
     assert _means(profile, "mem.used_gib") == [4.0, 2.0]
+    assert profile.host.cpu_util is not None
+    assert profile.host.cpu_util.mean == pytest.approx(0.1)
     assert profile.hardware.gpu_memory_gib == 80.0
     assert profile.window is not None
     assert profile.window.duration_s == 7200.0

@@ -53,6 +53,7 @@ from templates.language.translate import translate_text
 
 _NOT_MODELLED = ("disaggregated", "speculative-decoding", "lora", "expert-parallel")
 _WEIGHTS = {"type": click.Choice(tuple(WEIGHT_BYTES))}
+_CERTAIN = 0.995  # shown as 100 %
 _YEAR_S = 365 * 86_400  # of a batch without a deadline: one machine is enough
 _TARGETS = tuple((metric, percent) for metric in METRICS for percent in (50, 95, 99))
 Command = Callable[..., Any]
@@ -126,26 +127,17 @@ def _read_trace(path: str) -> tuple[tuple[float, int, int], ...]:
         InputError: it cannot be read, or a column is missing.
     """
     try:
-        rows = list(csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}.") from error
-    names = {name.lower(): name for name in (rows[0] if rows else {})}
-    columns = [
-        next((names[n] for n in spellings if n in names), "") for spellings in _TRACE_COLUMNS
-    ]
-    if not all(columns):
-        raise InputError(
-            f"{path}: needs the columns {', '.join(spellings[0] for spellings in _TRACE_COLUMNS)}."
-        )
-    when, prompt, output = columns
-    try:
+        lines = csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines())
+        rows = [{str(name).lower(): cell for name, cell in row.items()} for row in lines]
+        named = [[n for n in names if rows and n in rows[0]] for names in _TRACE_COLUMNS]
+        if not all(named):
+            needed = ", ".join(names[0] for names in _TRACE_COLUMNS)
+            raise InputError(f"{path}: needs the columns {needed}.")
+        when, prompt, output = (names[0] for names in named)
         cells = sorted((_instant(row[when]), int(row[prompt]), int(row[output])) for row in rows)
-    except (ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: {error}.") from error
-    return tuple(
-        (second - cells[0][0], prompt_tokens, output_tokens)
-        for second, prompt_tokens, output_tokens in cells
-    )
+    return tuple((arrival_s - cells[0][0], n_in, n_out) for arrival_s, n_in, n_out in cells)
 
 
 def _instant(text: str) -> float:
@@ -394,8 +386,8 @@ def _print_plan(answer: ServingPlan, output: Output) -> None:
         say(_text(line, best, stopped=best.limit.stopped_by, **usd))
     if why := next((option.tight for option in answer.options if option.tight), None):
         say(_text("tight", why=why))
-    if best.odds_fraction is not None:
-        say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", best))
+    if sure := _how_sure(best):
+        say(sure)
     risky = min(answer.options, key=lambda option: option.usd)
     if risky.is_risky:
         cheaper = {"usd": show(risky.usd), "where": risky.offer.name, "gpu": _gpus(risky.layout)}
@@ -412,6 +404,15 @@ def _print_plan(answer: ServingPlan, output: Output) -> None:
     elif bought is None and not batch and best.headroom_fraction > _LITTLE_USED:
         say(_text("little-used", used=1.0 - best.headroom_fraction))
     print_table(_options_table(answer, is_batch=batch), output)
+
+
+def _how_sure(best: ServingOption) -> str:
+    """Return the odds of the cheapest option; empty where none are known, or a batch has time."""
+    odds, is_batch = best.odds_fraction, best.batch_usd is not None
+    if odds is None or (is_batch and odds > _CERTAIN):
+        return ""
+    is_measured = best.tpot_ms[0].basis == "measured"
+    return _text("odds-batch" if is_batch else "odds-measured" if is_measured else "odds", best)
 
 
 def _options_table(answer: ServingPlan, *, is_batch: bool) -> Table:

@@ -876,6 +876,23 @@ def test_money_of_a_batch_is_its_hours_to_the_cent(call: Call) -> None:
         assert float(option["usd_per_million_output"]) == pytest.approx(token, abs=0.0005)
 
 
+def test_a_batch_is_recommended_where_it_is_done_in_time_at_odds_of_four_fifths(call: Call) -> None:
+    """Full copies of dense models answer 1 / 1.3 of the law, so an A100 is too slow for a day."""
+    day = ("--requests", "1000000", "--prompt", "500", "--answer", "300", "--deadline", "24h")
+    first = json.loads(call("serve", "plan", *LLAMA, *day, *DAY, "-f", "json").out)["options"][0]
+    room = first["copies"] * first["limit"]["saturated_rate"] / 1.3 / (1_000_000 / 86_400)
+    odds = NormalDist().cdf(math.log(room) / math.log(1.25) * NormalDist().inv_cdf(0.95))
+    assert odds >= 0.8
+    assert first["odds_fraction"] == pytest.approx(odds, abs=1e-3)
+
+
+def test_requests_may_be_counted_by_the_minute(call: Call) -> None:
+    """600 a minute are 10 a second; another unit is refused with those that are known."""
+    plans = [call("serve", "plan", *LLAMA, "--rate", rate, *DAY).out for rate in ("10", "600/min")]
+    assert plans[0] == plans[1]
+    assert "/min or /h, such as 2.5/min" in call("serve", "plan", *LLAMA, "--rate", "9/d").err
+
+
 def test_a_batch_is_shown_by_hours_and_dollars(call: Call) -> None:
     """It has no month and no latency, and says neither."""
     text = call("serve", "plan", *LLAMA, "--requests", "1000000", *DAY).out

@@ -260,6 +260,7 @@ def test_every_problem_of_a_file_is_listed() -> None:
 @pytest.mark.parametrize(
     ("text", "told_"),
     [
+        ('{"ResultsByTime": [{"TimePeriod": {}}]}', "Cost Explorer, which names no machine hours"),
         ("", "not a bill that gpucost reads"),
         ("a,b\n1,2\n", "FOCUS CSV, AWS Cost and Usage Report"),
         ("{", "no valid JSON"),
