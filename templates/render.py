@@ -101,13 +101,9 @@ def _explained(line: str, word: _Word) -> tuple[str, bool]:
     for at, part in enumerate(parts):
         match = None if part.startswith("`") else word.pattern.search(part)
         if match is not None:
-            parts[at] = _explains(part, match.end(), word)
+            parts[at] = part[: match.end()] + _(" ({rule})", rule=word.means) + part[match.end() :]
             return "".join(parts), True
     return line, False
-
-
-def _explains(text: str, at: int, word: _Word) -> str:
-    return text[:at] + _(" ({rule})", rule=word.means) + text[at:]
 
 
 # Limits of the job come first, then ways to buy. That a machine has GPUs which the job does not

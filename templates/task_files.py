@@ -131,11 +131,6 @@ def _machine(
     )
 
 
-def _heredoc(text: str) -> str:
-    """Return a shell script as text of Terraform."""
-    return f"<<EOT\n{_plain(text).rstrip()}\nEOT"
-
-
 def _plain(text: str) -> str:
     """Return text in which Terraform evaluates nothing."""
     return text.replace("${", "$${").replace("%{", "%%{")
@@ -149,7 +144,7 @@ def _environment() -> Environment:
         "shell": shlex.quote,
         "oneline": lambda text: " ".join(str(text).split()),
         "hcl": lambda text: _plain(json.dumps(text)),
-        "heredoc": _heredoc,
+        "heredoc": lambda text: f"<<EOT\n{_plain(text).rstrip()}\nEOT",
     }
     return environment
 

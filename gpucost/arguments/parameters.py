@@ -100,11 +100,6 @@ def _size(text: str) -> int:
     return int(size)
 
 
-def _boot_disk(text: str) -> int:
-    """Return bytes; 0 of `none`."""
-    return 0 if text == "none" else _size(text)
-
-
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
@@ -348,7 +343,7 @@ def _with_unit(name: str, *units: str) -> _ParsedType:
 
 TYPES: Mapping[str, Any] = {
     "amount": _number(ranges.WORK),
-    "boot-disk": _ParsedType("size", _boot_disk),
+    "boot-disk": _ParsedType("size", lambda text: 0 if text == "none" else _size(text)),
     "count": click.IntRange(min=1),
     "count-or-none": click.IntRange(min=0),
     "cluster": _ParsedType("cluster", _cluster),

@@ -239,9 +239,11 @@ def _uncapped(signals: Signals) -> Range | None:
 def _cool(signals: Signals) -> Range | None:
     """Return what it brings that the slowest GPU, for which all wait, clocks as the fastest."""
     behind = number(signals, "clock.behind")
-    if not behind or signals["job.parallelism"] not in thresholds.TOGETHER:
+    together = signals["job.parallelism"]
+    if not behind or together not in {*thresholds.TOGETHER, None}:
         return None
-    return (1.0, 1.0 / (1.0 - behind), 1.0 / (1.0 - behind))
+    maximum = 1.0 / (1.0 - behind)
+    return (1.0, maximum, maximum) if together else _up_to(maximum)
 
 
 def _compiled(signals: Signals) -> Range | None:

@@ -32,7 +32,7 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         InputError: columns are missing, its currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    rows = list(bills.csv_rows(name, text, _snake))
+    rows = list(bills.csv_rows(name, text, lambda c: _HUMP.sub("_", c).replace("/", "_").lower()))
     missing = [column for column in _WORDS["needed"] if rows and column not in rows[0][1]]
     bills.refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
@@ -75,10 +75,6 @@ def _tells_unused(row: _Row) -> bool:
     return all(bills.present(row.get(column)) for column in columns) or (
         not less and all(column in row for column in columns)
     )
-
-
-def _snake(column: str) -> str:
-    return _HUMP.sub("_", column).replace("/", "_").lower()
 
 
 def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:

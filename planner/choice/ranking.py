@@ -267,6 +267,8 @@ def _why_not(weighed: Worth, context: JobContext, today: Decimal) -> Message:
 
 def _why_blind(context: JobContext) -> Message:
     """Return what is to be recorded before anything is said of other machines."""
+    if _ranks_wait(context):
+        return Message("keep.ranks-wait")
     little = too_little_read(context.measured)
     if little is not None and little.code == "cause.mostly-start-up":
         return Message("keep.mostly-start-up", **little.params)
@@ -358,7 +360,13 @@ def _is_blind(context: JobContext) -> bool:
 
     One instant is none, nor are a few seconds, nor steps timed without a look at the GPU.
     """
-    return too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
+    unseen = too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
+    return unseen or _ranks_wait(context)
+
+
+def _ranks_wait(context: JobContext) -> bool:
+    """Return whether the GPUs wait for one of them, so that none of their work was measured."""
+    return bool(context.findings) and context.findings[0].actions == ("inspect-ranks",)
 
 
 def _is_known(candidate: Candidate, context: JobContext) -> bool:

@@ -52,7 +52,7 @@ def diagnose(
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
-        facts = [finding for finding in findings if _is_fact(finding)]
+        facts = [f for f in findings if any(reading.metric in _FACTS for reading in f.evidence)]
         if why.code == _STARTED:  # what a start does says nothing of the work
             findings = [*facts, msgspec.structs.replace(_NOTHING, cause=why)]
         else:
@@ -179,10 +179,6 @@ def _blocked(finding: Finding) -> Finding:
     """Return the finding as minor: faster kernels gain nothing while the GPU waits."""
     cause = join((finding.cause, Message("cause.gains-nothing-yet")), "sentences")
     return msgspec.structs.replace(finding, cause=cause, severity="low", waste_fraction=None)
-
-
-def _is_fact(finding: Finding) -> bool:
-    return any(reading.metric in _FACTS for reading in finding.evidence)
 
 
 def _doubt(finding: Finding, why: Message) -> Finding:

@@ -45,7 +45,8 @@ class Sizes:
     def __post_init__(self) -> None:
         columns = np.hstack([self.takes, self.limits])
         _, kinds = np.unique(columns, axis=0, return_inverse=True)
-        object.__setattr__(self, "bounds", self.limits + _slack(self.limits))
+        sizes = np.abs(np.where(np.isfinite(self.limits), self.limits, 0.0))
+        object.__setattr__(self, "bounds", self.limits + ROUNDING * np.maximum(1.0, sizes))
         object.__setattr__(self, "kinds", kinds.reshape(-1))
         spread, longest = (
             (float(np.ptp(self.hours)), float(self.hours.max())) if len(self) else (0.0, 0.0)
@@ -92,10 +93,6 @@ class Sizes:
     def worth(self, bins: Bins) -> tuple[float, int]:
         """Return what a packing is judged by: hours of GPUs, then GPUs; less is better."""
         return round(self.cost(bins), 6), len(bins)
-
-
-def _slack(limits: Numbers) -> Numbers:
-    return ROUNDING * np.maximum(1.0, np.where(np.isfinite(limits), np.abs(limits), 0.0))
 
 
 class _OpenBins:

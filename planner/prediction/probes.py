@@ -69,18 +69,13 @@ def check_probes(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
                 f"--probe: {probe.job.name} is the name of no job here ({names}); a probe is the "
                 "same job measured elsewhere, so give it the same job.name."
             )
-            continue
-        problems.extend(_incomparable(job, probe))
+        elif relative_speed(job, probe) is None:
+            problems.append(
+                f"--probe: {probe.job.name}: to be compared, job and probe need a rate in one unit:"
+                " work.rate_per_s with work.unit, or step.mean_s and job.batch_per_gpu."
+            )
     if problems:
         raise InputError(problems)
-
-
-def _incomparable(job: Profile, probe: Profile) -> Iterable[str]:
-    if relative_speed(job, probe) is None:
-        yield (
-            f"--probe: {probe.job.name}: to be compared, job and probe need a rate in one unit: "
-            "work.rate_per_s with work.unit, or step.mean_s and job.batch_per_gpu."
-        )
 
 
 def probes_of(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...]:

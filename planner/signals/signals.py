@@ -15,9 +15,9 @@ from planner.profile.model import Profile
 from planner.profile.source import at_work, memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
 from planner.signals import program_places as places
+from planner.signals import thresholds
 from planner.signals.compute_share import arithmetic, cores_left, reading_cores
 from planner.signals.condition import Signal, Value, named
-from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S, LOW, NIGHT_S
 from pricing import hardware
 from pricing.message import Message
 
@@ -27,6 +27,7 @@ _IDLE_BELOW = 0.05
 _PREALLOCATED, _STEADY = 0.7, 0.95
 # Bytes of a weight; NVFP4 has an FP8 scale beside each 16 numbers of 4 bits.
 _BYTES_A_WEIGHT = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.56}
+_AT_LIMIT = 0.9  # of the power that is set: boards that run into it read a few percent less
 _PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
 _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 DAY_H, WEEK_H = 24, 168
@@ -80,10 +81,10 @@ def too_little_read(profile: Profile) -> Message | None:
     if window is None or window.duration_s is None:
         return Message("cause.one-instant")
     recorded_s, is_counted = window.recorded_s, profile.job.serving is not None
-    if is_counted or not window.interval_s or recorded_s >= LONG_PAUSE_S:
+    if is_counted or not window.interval_s or recorded_s >= thresholds.LONG_PAUSE_S:
         return None
     count = max(round(recorded_s / window.interval_s), (step and step.count) or 0)
-    too_few = count < FEWEST_READINGS
+    too_few = count < thresholds.FEWEST_READINGS
     return Message("cause.too-short", duration_s=recorded_s) if too_few else None
 
 
@@ -114,7 +115,7 @@ _memory_share = _ratio(_memory_held_gib, memory_room_gib)
 def _memory_claimed(profile: Profile) -> float | None:
     """Return the memory that the job keeps from others, of its GPU's; None where it hardly runs."""
     mean, peak = profile.busy_fraction, _quantile("p95")(profile)
-    if (mean is not None and mean < _IDLE_BELOW) or (peak is not None and peak < LOW):
+    if (mean is not None and mean < _IDLE_BELOW) or (peak is not None and peak < thresholds.LOW):
         return None
     return _share(memory_need_gib(profile) or _memory_held_gib(profile), memory_room_gib(profile))
 
@@ -216,11 +217,6 @@ def _busy_by_gpu(profile: Profile) -> list[float]:
     return [value for value in (s.typical for s in readings) if value is not None]
 
 
-def _at_work_share(profile: Profile) -> float:
-    """Return the part of the job's GPUs that the other signals are of, above 0, at most 1."""
-    return len(at_work(profile).gpus) / len(profile.gpus) if profile.gpus else 1.0
-
-
 def _spread(profile: Profile) -> float | None:
     busy = _busy_by_gpu(profile)
     return max(busy) - min(busy) if len(busy) > 1 else None
@@ -269,6 +265,40 @@ def _worst_throttled(profile: Profile) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
+def _power_where(slot: str, minimum: float) -> Callable[[Profile], float | None]:
+    """Return the power, of its limit, that the hungriest GPU draws of those with such a reading."""
+
+    def signal(profile: Profile) -> float | None:
+        own_w = getattr(named_gpu(profile), "tdp_w", None)
+        shares = []
+        for metrics in (gpu.metrics for gpu in profile.gpus):
+            power, limit, reading = map(metrics.get, ("power.board_w", "power.limit_w", slot))
+            if power and reading and (reading.typical or 0.0) >= minimum:
+                drawn_w = power.typical if power.p95 is None else power.p95
+                shares.append(_share(drawn_w, limit.typical if limit else own_w))
+        return max((share for share in shares if share is not None), default=None)
+
+    return signal
+
+
+_power_held = _power_where("throttle.fraction", thresholds.LOW)
+
+
+def _power_cap(profile: Profile) -> float | None:
+    """Return what the board may draw over its own limit: as set, less where it is held below it."""
+    limit = _ratio(methodcaller("mean", "power.limit_w"), _gpu("tdp_w"))(profile)
+    drawn = _power_held(profile)
+    return limit if drawn is None or drawn >= _AT_LIMIT else (limit or 1.0) * drawn
+
+
+def _held_at(profile: Profile) -> Message | None:
+    """Return the sentence with the clock and the power of GPUs that are held down."""
+    mhz, drawn = profile.mean("clock.sm_mhz"), _power_held(profile)
+    if not mhz or not drawn:
+        return None
+    return Message("cause.held-at", mhz=mhz, share=drawn, lost=1.0 - drawn)
+
+
 def _quantile(name: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         values = [getattr(s, name) for s in profile.readings("util.kernel_time")]
@@ -315,7 +345,11 @@ def nights_between(profile: Profile) -> float:
     0 where pauses are shorter on average, and where the host or the video engines work on.
     """
     used = profile.cpu_fraction or 0.0, _video(profile) or 0.0
-    is_night = (idle_pause_s(profile) or 0.0) >= NIGHT_S and used[0] < LOW and used[1] < _IDLE_BELOW
+    is_night = (
+        (idle_pause_s(profile) or 0.0) >= thresholds.NIGHT_S
+        and used[0] < thresholds.LOW
+        and used[1] < _IDLE_BELOW
+    )
     return (places.idle_phases(profile) or 0.0) if is_night else 0.0
 
 
@@ -518,7 +552,8 @@ SIGNALS: dict[str, Signal] = {
             "hardware.tf32_over_fp32": _ratio(_gpu("tf32_tflops"), _gpu("fp32_tflops")),
             "hardware.fp64_over_fp32": _ratio(_gpu("fp64_tflops"), _gpu("fp32_tflops")),
             "util.kernel_time.mean": lambda p: p.busy_fraction,
-            "gpus.at_work_share": _at_work_share,
+            # The part of the job's GPUs that the other signals are of.
+            "gpus.at_work_share": lambda p: len(at_work(p).gpus) / len(p.gpus) if p.gpus else 1.0,
             "util.kernel_time.spread": _spread,
             "util.kernel_time.least": lambda p: min(_busy_by_gpu(p), default=None),
             "util.kernel_time.most": lambda p: max(_busy_by_gpu(p), default=None),
@@ -538,7 +573,10 @@ SIGNALS: dict[str, Signal] = {
             "hardware.link_class": lambda p: link_class(None, getattr(named_gpu(p), "name", None)),
             "phases.nights": nights_between,
             "power.over_idle": _ratio(methodcaller("mean", "power.board_w"), _gpu("idle_w")),
-            "power.cap_fraction": _ratio(methodcaller("mean", "power.limit_w"), _gpu("tdp_w")),
+            "power.cap_fraction": _power_cap,
+            "power.held": _power_held,
+            "power.held_at": _held_at,
+            "power.busiest": _power_where("util.kernel_time", thresholds.BUSY_NOW),
             "throttle.fraction.most": _worst_throttled,
             "temp.core_c.max": lambda p: p.peak("temp.core_c"),
             "io.pcie_rx_fraction": pcie_share,
@@ -558,6 +596,7 @@ SIGNALS: dict[str, Signal] = {
             "step.data_wait_fraction": _step("data_wait_s"),
             "host.cores_left": cores_left,
             "host.reading_cores": reading_cores,
+            "step.optimizer_fraction": _step("optimizer_s"),
             "step.untimed_exposed": _exposed(_untimed),
             "step.comm_fraction": _step("comm_s"),
             "latency.of_target": lambda p: _share(worst_latency_ms(p), p.job.latency_slo_ms),

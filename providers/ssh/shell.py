@@ -253,7 +253,8 @@ class Transfer:
             "--links",
             "--timeout=120",
             *(("--info=progress2",) if self.progress else ()),
-            f"--rsh={' '.join(_for_rsync(word) for word in connect)}",
+            # rsync splits it at blanks, outside of quotes, which it doubles.
+            "--rsh=" + " ".join("'" + word.replace("'", "''") + "'" for word in connect),
             *arguments,
         )
         out = sys.__stderr__ if self.progress else subprocess.DEVNULL
@@ -267,11 +268,6 @@ class Transfer:
             )
         if done.returncode != 0:
             raise ProviderError(f"rsync ended with {done.returncode}: {last_words}")
-
-
-def _for_rsync(word: str) -> str:
-    """Quote a word of --rsh: rsync splits it at blanks, outside of quotes, which it doubles."""
-    return "'" + word.replace("'", "''") + "'"
 
 
 @cache
