@@ -15,6 +15,7 @@ from pricing.listing import counted
 from pricing.money import Amount, in_cents, show
 from providers.interface import Deployment, ExistenceCheck, JournaledResource
 from providers.journal.ledger import RunCost, bill_machine, bill_run
+from templates.strangers import printable
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 
@@ -335,10 +336,9 @@ def show_run(
         rows = tuple((event.at, event.what) for event in documents)
         print_table(Table(columns=("at", "what"), rows=rows), output)
         return
-    for line in _lines(run, now, presence):
-        click.echo(line)
-    for event in documents if output.verbose else documents[-_SHOWN:]:
-        click.echo(f"  {event.at}  {event.what}")
+    shown = documents if output.verbose else documents[-_SHOWN:]
+    for line in (*_lines(run, now, presence), *(f"  {event.at}  {event.what}" for event in shown)):
+        click.echo(printable(line))
 
 
 _SHOWN = 20

@@ -94,17 +94,16 @@ class LambdaCloud(TokenCloud):
         remarks = list(self.limits())
         doing = "reading the account's firewall rules"
         rules = self._api.get(f"{PATHS[FIREWALL]}/global", doing).get("rules") or ()
-        open_ = [rule for rule in rules if rule.get("source_network") == _EVERYWHERE]
-        if any(_reaches_ssh(rule) for rule in open_):
+        if any(r.get("source_network") == _EVERYWHERE and _reaches_ssh(r) for r in rules):
             remarks.append(
                 "the account's own firewall rules open port 22 to every address, beside those of "
                 "the run: change them at cloud.lambda.ai, Firewall"
             )
+        images = self._api.get("/images", "looking at the images") if spec.image else ()
+        if images and not any(spec.image in (i.get("id"), i.get("family")) for i in images):
+            remarks.append(f"Lambda shows no image {spec.image}, neither an id nor a family of one")
         if spec.count > 1:
-            remarks.append(
-                "Lambda does not document whether its firewall lets the machines of a run reach "
-                "each other"
-            )
+            remarks.append("Lambda does not document whether a run's machines reach each other")
         return remarks
 
     def account(self) -> str:

@@ -166,11 +166,14 @@ def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
 def owner_of(events: Any) -> str:  # noqa: ANN401 - any JSON
     """Return the account that owns what a page of the audit log is about.
 
+    A page is a list of events (version 1.10.0 of the API's document), or holds one (before).
+
     Raises:
         ProviderError: it says of none.
     """
-    entries = events.get("events") if isinstance(events, dict) else None
-    owners = [event.get("resource_owner_lrn") for event in entries or () if isinstance(event, dict)]
+    entries = events.get("events") if isinstance(events, dict) else events
+    items = entries if isinstance(entries, list) else ()
+    owners = [event.get("resource_owner_lrn") for event in items if isinstance(event, dict)]
     owner = next(filter(None, owners), None)
     if owner is None:
         raise ProviderError("Lambda: the audit log does not say whose account it is.")

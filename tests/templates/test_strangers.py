@@ -30,7 +30,9 @@ from providers.redaction import RedactedStream
 from templates.render import render_report
 from templates.strangers import _CONTROL, _IN_MARKDOWN, for_markdown
 from tests.conftest import ROOT
+from tests.source_tree import PACKAGES, Module, modules
 from tests.templates.documents import CASES, planned
+from tests.templates.ways_out import Source, exported
 
 EVIL = (
     "x <img src=http://e.example/a onerror=e()> ![i](http://e.example/b) [l](http://e.example/c) "
@@ -42,8 +44,8 @@ EVIL = (
 
 Path = tuple[Any, ...]  # of a text in a plan: keys and places
 
-# Who fills templates or prints, and what keeps strangers' text from coming alive there. A module
-# that begins to do so must be named here, and walked below.
+# Who fills templates, and what keeps strangers' text from coming alive there. A module that begins
+# to do so must be named here, and walked below.
 GATES = {
     "templates/page/whole_page.py": "autoescape",
     "templates/render.py": "for_markdown",
@@ -51,68 +53,102 @@ GATES = {
     "templates/bootstrap_files.py": "names are reduced to plain letters",
     "templates/job_scripts.py": "shell",
 }
+# Who makes a text that leaves, and why what a stranger wrote in it is harmless there.
 RENDERERS = {
-    "render_report": "md, html and comment, walked",
-    "render_change": "for_markdown, walked in test_strangers_documents",
-    "render_proof": "for_markdown, walked there, too",
-    "render_page": "html, walked by render_report",
-    "render_task": "walked by task_text",
-    "render_fleet": "for_file",
-    "render_config": "for_file, walked by config_text",
-    "render_bootstrap": "tests/bootstrap: names are plain letters, values quoted",
-    "render_arming": "the same",
-    "render_files": "the same",
-    "_render": "shell, as each `_script`: tests/gpucost/jobs/test_scripts.py",
-    "markdown_report": "walked by render_report, as the two comments",
-    "comment": "the same",
-    "change_comment": "walked by render_change",
-    "_as_markdown": "for_markdown, walked by print_table in test_strangers_documents",
-    "for_markdown": "a gate itself",
-    "_of_yaml": "reads it",
-    "_yaml": "walked by config_text",
-    "_comments": "the same",
+    "walked here, or in test_strangers_documents": (
+        "render_report render_change render_proof render_task render_fleet render_config "
+        "plan_text task_text fleet_text config_text to_csv _as_markdown"
+    ),
+    "shell and cloud-init: plain letters and quoted values; tests/bootstrap, tests/gpucost/jobs": (
+        "render_bootstrap render_files data_script data_sent_script environment_script "
+        "gpucost_script job_script prepare_script sent_script task_script"
+    ),
+    "a terminal, whose stream takes commands out; a pipe gets what was written": (
+        "_lines _cells _verdict _summary _explain log text broken_into_lines one_line join _ "
+        "redact decode read steps_to_come"
+    ),
+    "texts of gpucost itself, and what the user typed": (
+        "_bundled ender_manifest recording_rules settings_text _request"
+    ),
+    "JSON, which only gpucost reads again; what it keeps of its own": (
+        "_files _parts _step_lines _read dump outcome_line new_run this_owner _pieces _all_lines "
+        "_items _write _run _length _answer"
+    ),
+    "no text of a file: a name, a choice, an address, what a provider answers about itself": (
+        "kind_of_file select launch_of make_role catalog_address pull_catalog unknown_runs events "
+        "_reason"
+    ),
 }
-# What a function is called that writes for a medium in which a text can act; who writes CSV is
-# listed in test_strangers_documents.
-_WRITES = re.compile(r"(^|_)(render|markdown|html|yaml|hcl|comments?|slack)(_|$)|_script$")
-
-
-def _modules(folder: str) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+# Sentences and words, which screens and templates are filled with, and the gates.
+WORDS = ("templates.report_text", "templates.language", "templates.reports", "templates.markdown")
 
 
 def test_no_renderer_is_missing_from_the_list() -> None:
-    """Who uses jinja2, and each function that is called after a medium, is named above."""
-    environments, renderers = set(), set()
-    for folder in ("templates", "gpucost", "planner", "providers", "pricing", "telemetry"):
-        for name, tree in _modules(folder):
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-                    ("Environment", "templates_in", "Template")
-                ):
-                    environments.add(name)
-                if isinstance(node, ast.FunctionDef) and _writes(node):
-                    renderers.add(node.name)
+    """Who uses jinja2, whose text leaves, and who makes one in `templates` for others."""
+    product = modules(*PACKAGES)
+    environments = {
+        module.name
+        for module in product
+        for call in module.nodes(ast.Call)
+        if ast.unparse(call.func).endswith(("Environment", "templates_in", "Template"))
+    }
     assert environments == {*GATES, "templates/__init__.py"}
-    scripts = {name for name in renderers if name.endswith("_script")}
-    assert {name for name, _ in _functions("templates/job_scripts.py")} >= scripts
-    assert renderers - scripts == set(RENDERERS)
     for name, gate in GATES.items():
         assert gate in (ROOT / name).read_text(encoding="utf-8")
+    told = [name for names in RENDERERS.values() for name in names.split()]
+    assert len(told) == len(set(told))
+    made = {*Source(product).renderers()} | exported(
+        [module for module in product if not module.imported_as.startswith(WORDS)], "templates"
+    )
+    assert made - {"for_markdown", "printable"} == set(told)
 
 
-def _functions(name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
-    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef):
-            yield node.name, node
+HIDDEN = """
+def banana(plan: Plan) -> str:
+    return f"<b>{plan.name}</b>"
+def cherry(plan: Plan) -> Iterator[str]:
+    yield f"| {plan.name} |"
+def handed(target: str, text: str) -> None:
+    write_file(target, text)
+def write_file(path: str, text: str) -> None:
+    Path(path).write_text(text)
+"""
 
 
-def _writes(function: ast.FunctionDef) -> bool:
-    """Whether its name says that it makes a text for a medium, and it returns or prints one."""
-    returned = ast.unparse(function.returns) if function.returns else ""
-    is_text = "str" in returned or returned == "_T" or function.name.startswith("print_")
-    return is_text and _WRITES.search(function.name) is not None
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        "click.echo(banana(plan), nl=False)",
+        "print(f'{banana(plan)}!')",
+        "Path(target).write_text(banana(plan))",
+        "handed(target, banana(plan))",
+        "handed(text=banana(plan), target=target)",
+        "words = banana(plan)\n    handed(target, words.strip())",
+        "words = []\n    words.append(banana(plan))\n    sys.stdout.write(''.join(words))",
+        "for line in banana(plan).split('|'):\n        click.echo(line)",
+        "pool.request('POST', url, json={'text': banana(plan)})",
+        "with open(target) as stream:\n        stream.writelines(banana(plan))",
+    ],
+)
+def test_a_renderer_of_any_name_is_found(leaves: str) -> None:
+    """It is known by where its text goes; behind a gate it is none, and what is kept is none."""
+    found = Source([_module(f"{HIDDEN}def command(plan):\n    {leaves}\n")]).renderers()
+    assert found == {"banana": {"mine.views.command"}}
+    gated = leaves.replace("banana(plan)", "for_markdown(banana(plan))")
+    assert Source([_module(f"{HIDDEN}def command(plan):\n    {gated}\n")]).renderers() == {}
+    assert Source([_module(f"{HIDDEN}def command(plan):\n    cherry(plan)\n")]).renderers() == {}
+
+
+def test_a_renderer_that_others_import_is_found() -> None:
+    """One by one, or with its module."""
+    own = _module(HIDDEN, "templates/fruit.py")
+    for line in ("from templates.fruit import banana", "from templates import fruit"):
+        found = exported([own, _module(line)], "templates")
+        assert found - {"cherry"} == {"banana"}
+
+
+def _module(text: str, name: str = "mine/views.py") -> Module:
+    return Module(name=name, text=text, tree=ast.parse(text))
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,26 @@ def test_a_launch_its_later_deadline_and_its_end(call: Call, account: Lambda) ->
     assert call("show", ran.json["run"], "-f", "json").json["billed_s"] % 60 == 0
 
 
+@pytest.mark.parametrize(
+    "image", ["lambda-stack-24-04", "43336648-096d-4cba-9aa2-000000000001", "ubuntu-99"]
+)
+def test_an_image_is_asked_for_before_anything_is_made(
+    image: str, call: Call, account: Lambda
+) -> None:
+    """By its family or its id; without one nothing is asked."""
+    is_there = image != "ubuntu-99"
+    ran = call(*LAUNCH, "--image", image)
+    assert (f"Lambda shows no image {image}" in ran.err) is not is_there
+    assert (ran.code == 0, _alive(account)) == (is_there, int(is_there))
+    assert account.requests.index("GET /api/v1/images") < account.requests.index(
+        "POST /api/v1/ssh-keys"
+    )
+    assert not is_there or call("down", "--all", "--yes").code == 0
+    account.requests.clear()
+    assert call(*LAUNCH).code == 0
+    assert "GET /api/v1/images" not in account.requests
+
+
 def test_what_nobody_ended_is_reaped_after_its_deadline(call: Call, account: Lambda) -> None:
     """With the journal lost, too: the tags say whose it is, and that its time is over."""
     assert call(*LAUNCH).code == 0

@@ -148,7 +148,9 @@ def test_what_nothing_holds_and_what_is_switched_off(
     lambdas.things["/file-systems"]["f1"] = {
         "id": "f1",
         "name": "shared",
+        "mount_point": "/lambda/nfs/shared",
         "created": "2026-10-01T00:00:00+00:00",
+        "created_by": {"id": "u1", "email": "ada@example.org", "status": "active"},
         "is_in_use": False,
         "bytes_used": 36 * 2**30,
         "region": {"name": "us-east-1", "description": ""},

@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pytest
 from botocore.loaders import create_loader
-from openapi_core import OpenAPI
 
 from tests.conftest import OUTSIDE
 from tests.providers.fakes.aws_account import AwsAccount
-from tests.providers.fakes.digitalocean import DigitalOcean, Document, contract_of
+from tests.providers.fakes.digitalocean import DigitalOcean, Document
 from tests.providers.fakes.lambda_account.account import Lambda
+from tests.providers.fakes.openapi import Contract
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 REAPER = "dop_v1_" + "4ea9e4" * 8
-SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
+SPEC = Path(
+    os.environ.get("GPUCOST_DIGITALOCEAN_OPENAPI") or OUTSIDE / "spec/digitalocean-openapi-min.json"
+)
+LAMBDA_SPEC = Path(
+    os.environ.get("GPUCOST_LAMBDA_OPENAPI") or OUTSIDE / "spec" / "lambda-openapi.json"
+)
 LAMBDA_KEY = "secret_gpucost_" + "7ab3" * 8
 LAMBDA_REAPER = "secret_gpucost_" + "4ea9" * 8
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
@@ -33,7 +38,7 @@ def digitalocean_environment() -> dict[str, str]:
 
 
 @cache
-def contract() -> OpenAPI | None:
+def contract() -> Contract | None:
     """The OpenAPI document that exchanges are held against, where the research folder is there.
 
     It marks the two identifiers of an SSH key readOnly and uses them as a path parameter, so that a
@@ -44,7 +49,16 @@ def contract() -> OpenAPI | None:
     document: Document = json.loads(SPEC.read_text(encoding="utf-8"))
     for name in ("ssh_key_id", "ssh_key_fingerprint"):
         document["components"]["schemas"][name].pop("readOnly", None)
-    return contract_of(document)
+    return Contract(document=document, host="https://api.digitalocean.com")
+
+
+@cache
+def lambda_contract() -> Contract | None:
+    """Lambda's OpenAPI document, where a file of it is at hand; it says no scheme of its keys."""
+    if not LAMBDA_SPEC.is_file():
+        return None
+    document: Document = json.loads(LAMBDA_SPEC.read_text(encoding="utf-8"))
+    return Contract(document=document, host="https://cloud.lambda.ai")
 
 
 @contextmanager
@@ -57,20 +71,20 @@ def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Di
         monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", address)
         monkeypatch.setenv("GPUCOST_DIGITALOCEAN_CA", str(authority))
         yield fake
-    assert fake.violations == []
+    assert fake.violations == [], fake.violations
 
 
 @contextmanager
 def a_lambda(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lambda]:
     """A Lambda over https that the environment points at; requests must keep to its document."""
-    fake = Lambda(token=LAMBDA_KEY, others=(LAMBDA_REAPER,))
+    fake = Lambda(token=LAMBDA_KEY, others=(LAMBDA_REAPER,), contract=lambda_contract())
     authority = folder / "lambda-ca.pem"
     with serving(fake, authority) as address:
         monkeypatch.setenv("LAMBDA_API_KEY", LAMBDA_KEY)
         monkeypatch.setenv("GPUCOST_LAMBDA_ENDPOINT", address)
         monkeypatch.setenv("GPUCOST_LAMBDA_CA", str(authority))
         yield fake
-    assert fake.violations == []
+    assert fake.violations == [], fake.violations
 
 
 @contextmanager

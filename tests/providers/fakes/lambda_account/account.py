@@ -19,6 +19,7 @@ from werkzeug.wrappers import Request, Response
 
 from tests.providers.fakes.digitalocean import Fault, left_of
 from tests.providers.fakes.lambda_account.form import violations
+from tests.providers.fakes.openapi import Contract
 from tests.providers.fakes.world import NEVER, World
 
 Document = dict[str, Any]
@@ -77,6 +78,7 @@ class Lambda:
         world: how it misbehaves.
         faults: what goes wrong next, first come first served; paths as the API's, with /api/v1.
         requests: "METHOD path" of everything that came.
+        contract: its OpenAPI document, which exchanges are held against, too; None: unchecked.
         violations: what in a request the API does not document.
         limit: instances that may be; None: any number.
         closed: regions without capacity, whatever the list of types says.
@@ -93,6 +95,7 @@ class Lambda:
     world: World = field(default_factory=World)
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    contract: Contract | None = None
     violations: list[str] = field(default_factory=list)
     limit: int | None = None
     closed: set[str] = field(default_factory=set)
@@ -133,6 +136,8 @@ class Lambda:
             if fault is not None:
                 response.headers.extend(fault.headers)
             response.headers["Date"] = format_datetime(self.world.now(), usegmt=True)
+            if fault is None and self.contract is not None:
+                self.violations += filter(None, [self.contract.violation(request, response)])
             drop = self._loses(request) if fault is None else fault.drop
         if drop:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
@@ -183,10 +188,11 @@ class Lambda:
             return _error(400, "global/invalid-parameters", "; ".join(wrong))
         if path == "/audit-events":
             owner = "lrn:account:another" if self.world.elsewhere else OWNER
-            event = {"resource_owner_lrn": owner, "event_id": "e1", "action": "created"}
-            return HTTPStatus.OK, {"data": {"events": [event], "page_token": None}}
+            return HTTPStatus.OK, {"data": [_event(owner)], "page_token": None}
         if path == "/instance-types":
             return HTTPStatus.OK, {"data": self.types}
+        if path == "/images":
+            return HTTPStatus.OK, {"data": [_image(region) for region in REGIONS]}
         if path == "/firewall-rulesets/global":
             told = {"id": "global", "name": "Global Firewall Rules", "rules": []}
             return HTTPStatus.OK, {"data": told}
@@ -213,6 +219,9 @@ class Lambda:
         known = {one["name"] for one in self.things["/ssh-keys"].values()}
         if not set(body["ssh_key_names"]) <= known:
             return _error(400, "global/object-does-not-exist", "SSH key not found.")
+        images = [_image(region) for region in REGIONS] if "image" in body else []
+        if images and not any(body["image"].items() <= image.items() for image in images):
+            return _error(400, "global/object-does-not-exist", "Image not found.")
         walls = self.things["/firewall-rulesets"]
         for one in body.get("firewall_rulesets", ()):
             if one["id"] not in walls or walls[one["id"]]["region"]["name"] != body["region_name"]:
@@ -341,6 +350,38 @@ def instance(id_: str, number: int, body: Document, sold: Document) -> Document:
         "actions": {name: {"available": True} for name in actions},
         "tags": body.get("tags", []),
         "firewall_rulesets": body.get("firewall_rulesets", []),
+    }
+
+
+def _image(region: str) -> Document:
+    """The one image that there is, in a region."""
+    return {
+        "id": f"43336648-096d-4cba-9aa2-{REGIONS.index(region):012}",
+        "created_time": "2026-01-02T03:04:05Z",
+        "updated_time": "2026-01-02T03:04:05Z",
+        "name": "lambda-stack-24.04",
+        "description": "Lambda Stack",
+        "family": "lambda-stack-24-04",
+        "version": "24.04",
+        "architecture": "x86_64",
+        "region": {"name": region, "description": region},
+    }
+
+
+def _event(owner: str) -> Document:
+    """An entry of the audit log."""
+    return {
+        "service_name": "cloud",
+        "resource_name": "api_key",
+        "action": "created",
+        "catalog_version": "2025-09-06",
+        "event_id": "0123456789abcdef0123456789abcdef",
+        "event_time": "2025-09-15T10:30:45.123456Z",
+        "actor_lrn": None,
+        "resource_lrns": ["lrn:cloud:api_key:ffeeddccbbaa99887766554433221100"],
+        "resource_owner_lrn": owner,
+        "request_api_key_lrn": None,
+        "additional_details": {},
     }
 
 

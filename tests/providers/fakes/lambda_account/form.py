@@ -1,8 +1,9 @@
 """The documented form of requests to Lambda: what is in none of it is refused.
 
 Fields, required ones and their limits are those of docs.lambda.ai/api/cloud as the client of PyPI
-that is generated from it has them (lambda-ai-cloud-api-client 2.4.1, read 2026-11-22). That a tag's
-key begins with a lower-case letter is our own strictness.
+that is generated from it has them (lambda-ai-cloud-api-client 2.4.1, read 2026-11-22). Where the
+OpenAPI document itself is at hand (GPUCOST_LAMBDA_OPENAPI; 1.10.0 was, on 2026-11-30) exchanges are
+held against it, too.
 """
 
 import re
