@@ -587,6 +587,9 @@ SIGNALS: dict[str, Signal] = {
             "host.ram_growth_gib_per_h": _GROWTH,
             "host.ram_full_in": _ram_full_in,
             "host.ram_fraction.max": _ram_share,
+            "host.reads_mib_s": lambda p: max(
+                filter(None, (_host("disk_read_mib_s")(p), _host("net_rx_mib_s")(p))), default=None
+            ),
             "host.disk_rate": _sentence(_host("disk_read_mib_s"), "cause.disk-rate"),
             "host.net_rate": _sentence(_host("net_rx_mib_s"), "cause.net-rate"),
             "host.net_fraction": _network_share,

@@ -45,6 +45,7 @@ FILLED = 0.6
 DRAM_BOUND = 0.6  # three quarters of the 0.8 that the same guide calls the practical peak
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 USABLE = 0.95  # of a GPU's memory, or a slice's: the contract's headroom
+LAYERS_FULL = 0.9  # whole layers are loaded, so what is left is less than one and its cache
 FULL_MEMORY = 0.95  # what is left is a context or two
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
 NEAR_TARGET = 0.9  # of the latency target; what is left is less than two runs differ by
@@ -80,4 +81,5 @@ TOGETHER = ways(lambda way: way.works_together)
 
 # Families of programs that have the same causes and actions.
 LOADERS = tuple(family for family in LEARNING if family != "reinforcement")
+OFFLOADERS = ("llama.cpp", "ollama", "koboldcpp", "llamafile")  # layers that do not fit stay in RAM
 EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

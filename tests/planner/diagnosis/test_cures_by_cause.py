@@ -12,7 +12,7 @@ from planner.actions import action
 from planner.diagnosis.diagnose import diagnose, fixes
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, split_time
-from planner.profile.model import Phase, Profile, Statistics, Wait
+from planner.profile.model import Latency, Phase, Profile, Statistics, Wait
 from planner.signals.signals import read_signals
 from pricing.hardware import gpus
 from tests.planner.factories import a_profile, predict_from
@@ -230,3 +230,45 @@ def test_a_start_takes_no_part_of_a_step() -> None:
     parts = split_time(replace(steps, phases=(start, steady)))
     assert (parts.host, parts.steps) == pytest.approx((0.35, 0.65))
     assert parts.kernels / parts.steps == pytest.approx(1.0)
+
+
+def first_cure(code: str, profile: Profile) -> str:
+    """The first action of a finding."""
+    return next(f for f in diagnose(profile) if f.code == code).actions[0]
+
+
+@pytest.mark.parametrize(("core", "cure"), [(1.0, "cuda-graphs"), (0.3, "quantization")])
+def test_a_stream_that_launches_hold_back_is_launched_otherwise(core: float, cure: str) -> None:
+    """1,185 launches of 7 ms in a frame of 54: smaller numbers are launched as often."""
+    near = {"latency_slo_ms": 66.0, "latency_ms": Latency(p50=53.7, p99=60.0)}
+    host = {"cpu_util": 0.07, "cpu_busiest_core": core}
+    stream = a_profile(
+        {"util.kernel_time": 0.14}, kind="inference_online", framework="pytorch", host=host, **near
+    )
+    assert first_cure("latency-risk", stream) == cure
+
+
+@pytest.mark.parametrize(("read", "counts"), [(None, False), (0.2, False), (60.0, True)])
+def test_a_cache_counts_where_a_disk_or_a_network_is_read(read: float, *, counts: bool) -> None:
+    """A loader that waits may compute all the time: a copy on the scratch disk is no cure then."""
+    host = {"cpu_util": 0.4} | ({} if read is None else {"net_rx_mib_s": read})
+    waits = {"mean_s": 2.0, "data_wait_s": 0.6, "compute_s": 0.9}
+    signals = read_signals(a_profile({"util.kernel_time": 0.6}, host=host, **waits))
+    assert action("local-cache", signals).is_proved(signals) == counts
+
+
+def test_neighbours_are_sampled_on_the_gpu() -> None:
+    """Where no disk is read, more loaders sample on the same cores."""
+    waits = {"mean_s": 0.0293, "data_wait_s": 0.0207, "compute_s": 0.0082, "framework": "dgl"}
+    graph = a_profile({"util.kernel_time": 0.28}, host={"cpu_util": 0.55}, **waits)
+    assert first_cure("data-loading", graph) == "gpu-sampling"
+    assert "local-cache" not in called_for(graph)
+
+
+@pytest.mark.parametrize(("unit", "dali"), [("image", True), ("request", False)])
+def test_requests_are_decoded_on_the_gpu_where_they_are_pictures(unit: str, *, dali: bool) -> None:
+    """A full CPU beside a service that shows no picture is given cores."""
+    service = a_profile(
+        {"util.kernel_time": 0.3}, kind="inference_online", unit=unit, host={"cpu_util": 0.97}
+    )
+    assert ("gpu-preprocessing" in called_for(service)) == dali
