@@ -443,7 +443,11 @@ def _stated(
             if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
         ]
         if region is not None or not matching:
-            or_price = "; or state what it costs: --price USD (an hour)."
+            or_price = "; state what it costs: --price USD (an hour)."
+            if purchase == "spot":
+                or_price += (
+                    " Spot may be taken back: it needs checkpoints (explain no-checkpoints)."
+                )
             problems = (p.partition(". Add --purchase")[0] for p in error.problems)  # of another
             raise InputError([f"{name}: {p}{or_price}" for p in problems]) from error
     offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))

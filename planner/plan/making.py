@@ -31,6 +31,7 @@ from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, Recomm
 from planner.plan.teams import teams
 from planner.plan.use import bill_use, job_uses
 from planner.signals.finding import Saved
+from planner.signals.signals import saw_one_instant
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of
 from pricing.message import Message
@@ -178,7 +179,9 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         first_launchable=job.named.first_launchable,
         confidence=job.confidence,
         placement=placement,
-        busy_fraction=digits_if_set(job.profile.paid_busy_fraction),
+        busy_fraction=digits_if_set(
+            None if saw_one_instant(job.profile) else job.profile.paid_busy_fraction
+        ),
         ended=UNSET if job.remaining is None else _ended(job, job.remaining),
     )
     document = structs.replace(document, answer=_answer(document, job))

@@ -32,6 +32,8 @@ _PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
 _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 DAY_H, WEEK_H = 24, 168
 _NIGHT_H = 8
+_ONE_INSTANT = Message("cause.one-instant")
+_MIG_ON = Message("doubt.no-load-mig")
 _OF_EVERY_GPU = (
     "gpus.",
     "hardware.gpu_count",
@@ -79,13 +81,19 @@ def too_little_read(profile: Profile) -> Message | None:
     if not profile.provenance.sources:
         return None
     if window is None or window.duration_s is None:
-        return Message("cause.one-instant")
+        return _ONE_INSTANT
     recorded_s, is_counted = window.recorded_s, profile.job.serving is not None
     if is_counted or not window.interval_s or recorded_s >= thresholds.LONG_PAUSE_S:
         return None
     count = max(round(recorded_s / window.interval_s), (step and step.count) or 0)
     too_few = count < thresholds.FEWEST_READINGS
     return Message("cause.too-short", duration_s=recorded_s) if too_few else None
+
+
+def saw_one_instant(profile: Profile) -> bool:
+    """Return whether all that was read is one instant: it shows what is there, not how busy."""
+    why = too_little_read(profile)
+    return why is not None and why.code == _ONE_INSTANT.code
 
 
 def saw_no_gpu(profile: Profile) -> bool:
@@ -542,6 +550,10 @@ SIGNALS: dict[str, Signal] = {
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
+            "hardware.mig": lambda p: (
+                1.0 if any(_MIG_ON in note for note in p.provenance.notes) else None
+            ),
+            "window.one_instant": lambda p: _ONE_INSTANT if saw_one_instant(p) else None,
             "job.input": _input,
             "serving.fuller_batch": fuller_batch,
             "hardware.gpu_count": lambda p: float(p.gpu_count),

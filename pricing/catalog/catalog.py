@@ -286,8 +286,8 @@ class Catalog:
         if purchase not in sold:
             ways = [way for way in PURCHASES if way in sold]
             raise InputError(
-                f"{provider}/{instance_type} is not sold as {purchase!r}; it is sold as: "
-                f"{', '.join(ways)}. Add --purchase {ways[0]}."
+                f"The price list has no {purchase!r} price of {provider}/{instance_type}, which "
+                f"may be sold so; listed as: {', '.join(ways)}. Add --purchase {ways[0]}."
             )
         return sold[purchase]
 

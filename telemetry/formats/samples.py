@@ -167,10 +167,12 @@ def _observed(
 # `Epoch: [3][10/5004]  Time 1.02 (1.05)  Data 0.81 (0.84)` (PyTorch's examples, timm): of the last
 # step and, in brackets, the mean of the epoch. `Epoch: [0] [20/1251] time: 0.4 data: 0.01` (DETR,
 # MAE), `Epoch(train) [1][50/1000] time: 0.6 data_time: 0.03` (MMEngine) and `iter: 19 time: 0.6
-# data_time: 0.03` (Detectron2): the mean since the last line.
+# data_time: 0.03` (Detectron2), `iter: 10/90, iter_time: 0.6s, data_time: 0.03s` (YOLOX): the mean
+# since the last line.
 _LOGGED = re.compile(
     r"(?:\[ *(?P<step>\d+)/\d+ *[\](]|\biter: +(?P<iteration>\d+))[^\n]*?"
-    r"\btime:?\s+(?P<time>\d+\.\d+)s?(?:, *[\d.]+/s)? *(?:\( *(?P<mean_time>\d+\.\d+))?[^\n]*?"
+    r"\b(?:iter_)?time:?\s+(?P<time>\d+\.\d+)s?(?:, *[\d.]+/s)? *"
+    r"(?:\( *(?P<mean_time>\d+\.\d+))?[^\n]*?"
     r"\bdata(?:_time)?:?\s+(?P<data>\d+\.\d+) *(?:\( *(?P<mean_data>\d+\.\d+))?",
     re.IGNORECASE,
 )

@@ -201,7 +201,8 @@ def _job(
         builder.dropped["job without GPUs"] += 1
         return None
     if not np.isfinite(start) or not length:
-        builder.dropped["job that never ran, or without a start"] += 1
+        ran = "with GPUs, of which no Start was given" if length else "that never ran"
+        builder.dropped[f"job {ran}"] += 1
         return None
     state = (row.get("state") or "").partition(" by ")[0].strip()
     name, node = row.get("jobname") or "job", (row.get("nodelist") or "").strip()

@@ -34,6 +34,7 @@ _HOST = re.compile(
     r"(?:system[./])?(cpu|memory|memory_percent|proc\.memory\.availableMB|network\."
     r"(?:recv|sent)|disk\.[^/]+\.(?:in|out)|disk\.(?:in|out))(?:/l:.*)?"
 )
+_CORE = re.compile(r"(?:system[./])?cpu\.\d+\.cpu_percent(?:/l:.*)?")
 _METADATA = "wandb-metadata.json"
 _ALMOST_ALL = 0.999
 _MEGABYTE_COUNTERS = {"in": "disk_read_mib_s", "out": "disk_write_mib_s"}
@@ -153,6 +154,8 @@ def _host(wide: _Columns, t_s: NDArray[np.float64]) -> pd.DataFrame | None:
             columns[_BYTE_COUNTERS[last]] = per_second(wide[key] / MIB, t_s)
         else:
             disks[_MEGABYTE_COUNTERS[last]].append(per_second(wide[key], t_s))
+    if cores := [column for key, column in wide.items() if _CORE.fullmatch(key)]:
+        columns["cpu_busiest_core"] = np.minimum(np.fmax.reduce(cores) * 0.01, 1.0)
     for name, parts in disks.items():
         columns[name] = np.sum(parts, axis=0)
     if (ram := _ram(wide)) is not None:

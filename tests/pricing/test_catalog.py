@@ -94,9 +94,9 @@ def test_a_region_is_needed_only_where_prices_differ(
         (("aws", "???"), "gpucost prices --provider aws"),
         (("aws", "p5.48xlarge"), "Regions: ap-northeast-1, .*us-west-2"),
         (("aws", "p5.48xlarge", "eu-west-9"), "is sold in: ap-northeast-1"),
-        (("digitalocean", "gpu-h100x8-640gb", None, "spot"), "sold as: on_demand"),
+        (("digitalocean", "gpu-h100x8-640gb", None, "spot"), "listed as: on_demand"),
         (("digitalocean", "gpu-mi350x1-288gb-spot"), "Add --purchase spot"),
-        (("digitalocean", "gpu-mi300x1-192gb-contracted"), "sold as: reserved_1y"),
+        (("digitalocean", "gpu-mi300x1-192gb-contracted"), "listed as: reserved_1y"),
         (("digitalocean", "gpu-h100x8-640gb-contracted"), "by contract only"),
     ],
 )

@@ -1,5 +1,6 @@
 """Parts of one run that fit at a second look: no header, no zone, a chart, decimal commas."""
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -113,6 +114,19 @@ def test_a_chart_of_the_cpu_complements_a_log(
     assert profile.host is not None
     assert profile.host.cpu_util is not None
     assert profile.host.cpu_util.mean == pytest.approx(0.95)
+
+
+def test_the_fullest_core_of_a_run_is_read(tmp_path: Path) -> None:
+    """W&B counts each core: one at 99.5 % among sixteen is the main process."""
+    cores = {"system.cpu": 9.0, "system.cpu.0.cpu_percent": 99.5, "system.cpu.1.cpu_percent": 3.0}
+    lines = [
+        json.dumps({"_timestamp": 1_700_000_000 + 15 * n, "system.gpu.0.gpu": 30} | cores)
+        for n in range(40)
+    ]
+    (profile,), _ = _read(_write(tmp_path / "wandb-events.jsonl", *lines))
+    assert profile.host is not None
+    assert profile.host.cpu_busiest_core is not None
+    assert profile.host.cpu_busiest_core.mean == pytest.approx(0.995)
 
 
 def test_german_headers_are_read(tmp_path: Path) -> None:

@@ -37,6 +37,11 @@ DETECTRON = """\
 [05/12 10:00:12 d2]: iter: 39 total_loss: 5.1 time: 0.5 last_time: 0.6 data_time: 0.05 lr: 0.1
 [05/12 10:00:24 d2]: iter: 59 total_loss: 5.1 time: 0.7 last_time: 0.6 data_time: 0.15 lr: 0.1
 """
+YOLOX = """\
+2021-09-10 14:40:34 | INFO | yolox.core.trainer:246 - epoch: 36/300, iter: 1260/1849, mem: 7420Mb, iter_time: 2.564s, data_time: 0.195s, total_loss: 6.7
+2021-09-10 14:41:12 | INFO | yolox.core.trainer:246 - epoch: 36/300, iter: 1270/1849, mem: 7420Mb, iter_time: 3.890s, data_time: 0.851s, total_loss: 6.2
+2021-09-10 14:41:56 | INFO | yolox.core.trainer:246 - epoch: 36/300, iter: 1280/1849, mem: 7420Mb, iter_time: 4.339s, data_time: 0.861s, total_loss: 6.4
+"""  # noqa: E501 - as it prints them
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,7 @@ DETECTRON = """\
         (EPOCHS, 30, (20.4 + 9.7) / 30, (15.1 + 8.5) / 30),
         (TIMM, 50, 0.4, 0.04),
         (DETECTRON, 40, 0.6, 0.1),
+        (YOLOX, 20, 4.1145, 0.856),
     ],
 )
 def test_a_training_log_tells_the_step_and_its_wait_for_data(

@@ -5,9 +5,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from planner.diagnosis.diagnose import diagnose
 from planner.plan.draft import JobDraft
+from planner.plan.making import to_plan
 from planner.profile.model import (
     Column,
     Profile,
@@ -18,6 +21,7 @@ from planner.profile.model import (
     Step,
     Window,
 )
+from pricing.message import Message
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 
@@ -226,3 +230,27 @@ def test_work_of_the_cpu_alone_gets_a_machine_without_a_gpu(  # noqa: PLR0913, P
     assert job.now.kind == "try"
     assert (machine or "make the program use the GPU") in job.now.what
     assert (job.now.saves and job.now.saves.mid) == (saves and Decimal(saves))
+
+
+def test_an_instant_says_neither_how_busy_nor_how_to_pay() -> None:
+    """One table between two requests: what is held is shown, no bar and no way to pay."""
+    asleep = a_profile(ASLEEP, kind="inference_online", host={"cpu_util": 0.003})
+    instant = recorded(asleep, 0)
+    instant = replace(instant, window=Window())
+    (job,) = to_plan(plan(running(instant), offers=(TODAY,))).jobs
+    assert job.busy_fraction is UNSET
+    assert not any("paying by request" in finding.cause for finding in job.findings)
+    (job,) = to_plan(plan(running(recorded(asleep, 600)), offers=(TODAY,))).jobs
+    assert job.busy_fraction == 0
+    assert any("paying by request" in finding.cause for finding in job.findings)
+
+
+def test_a_slice_is_not_asked_for_what_its_driver_never_reports() -> None:
+    """MIG is on: DCGM reads an instance, `utilization.gpu` does not."""
+    note = f"no utilisation is in the data ({Message('doubt.no-load-mig')})"
+    held = a_profile({HELD: 6.0})
+    split = replace(held, provenance=Provenance(notes=(note,)))
+    causes = [f.cause for f in diagnose(split)]
+    assert any("GR_ENGINE_ACTIVE" in cause for cause in causes)
+    assert not any("utilization.gpu" in cause for cause in causes)
+    assert any("utilization.gpu" in f.cause for f in diagnose(held))
