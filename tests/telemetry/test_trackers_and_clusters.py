@@ -335,7 +335,7 @@ def test_accounts_of_slurm_become_jobs(tmp_path: Path) -> None:
     [
         ("JobID|JobName\n1|x\n", "AllocTRES is missing"),
         ("JobID|AllocTRES\n", "no row under the header"),
-        ("JobID|AllocTRES|Elapsed\n1|gres/gpu:a100=1|10:02:11\n", "no Start was given (1)"),
+        ("JobID|AllocTRES|Elapsed\n1|gres/gpu:a100=1|10:02:11\n", "no Start was given: 1"),
         (
             "JobID|JobName|AllocTRES|Elapsed|Start\n1|x|gres/gpu=1|01:00:00|2026-06-01T10:00:00\n",
             "watched",
