@@ -56,8 +56,17 @@ def _gpu(profile: Profile) -> str | None:
     return f"{gpu.name} {piece}" if piece else gpu.name
 
 
+def _name(profile: Profile) -> str | None:
+    """Return the name of the job; None where it is but that of the file that was read."""
+    name, sources = profile.job.name, profile.provenance.sources
+    is_file = any(
+        (source.path or "").rpartition("/")[2].startswith(f"{name}.") for source in sources
+    )
+    return None if is_file else name
+
+
 _GUARDS: tuple[tuple[str, Callable[[Profile], float | str | None], bool], ...] = (
-    ("name", lambda p: p.job.name, True),
+    ("name", _name, True),
     ("kind", lambda p: None if p.job.kind is JobKind.UNKNOWN else str(p.job.kind), True),
     ("framework", lambda p: p.job.framework, True),
     ("data", lambda p: p.job.dataset_gib, True),

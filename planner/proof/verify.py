@@ -256,9 +256,9 @@ def verify(
     plan = assumptions.plan
     option = option_run(plan, before.profile, after.profile, assumptions.option) if plan else None
     changed = {*assumptions.changed, *(changed_by(option.actions) if option else ())}
+    speed = speed_up(before, after)
     same = compare(before.profile, after.profile, changed)
     losses = compare_losses(before.steps, after.steps)
-    speed = speed_up(before, after)
     dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
     predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)

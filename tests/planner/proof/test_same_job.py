@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from planner.profile.model import Profile
+from planner.profile.model import Profile, Provenance, Source
 from planner.proof.comparability import changed_by, compare
 from pricing.errors import InputError
 from tests.planner.proof.runs import BEFORE
@@ -33,6 +33,15 @@ def test_two_jobs_are_refused(values: dict[str, Any], what: str) -> None:
     assert f"--changed {what}" in problem
     same = compare(BEFORE, _job(**values), (what,))
     assert [(one.what, one.asked) for one in same.differs] == [(what, True)]
+
+
+def test_a_name_that_is_a_file_s_tells_no_job_from_another() -> None:
+    """Two logs have two names, which say nothing of the jobs in them."""
+    logs = [
+        replace(_job(name=name), provenance=Provenance(sources=(Source(path=f"d/{name}.csv"),)))
+        for name in ("before", "after")
+    ]
+    assert "name" in compare(*logs).unknown
 
 
 def test_all_that_differs_is_listed_at_once() -> None:
