@@ -444,10 +444,7 @@ def _stated(
         ]
         if region is not None or not matching:
             or_price = "; state what it costs: --price USD (an hour)."
-            if purchase == "spot":
-                or_price += (
-                    " Spot may be taken back: it needs checkpoints (explain no-checkpoints)."
-                )
+            or_price += " Spot needs checkpoints: it may be taken back." * (purchase == "spot")
             problems = (p.partition(". Add --purchase")[0] for p in error.problems)  # of another
             raise InputError([f"{name}: {p}{or_price}" for p in problems]) from error
     offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))

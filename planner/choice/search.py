@@ -734,8 +734,8 @@ def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
 def _answers_together(context: JobContext) -> bool:
     """Return whether a request waits for no other: a server that batches has room in its batch."""
     serving = context.profile.job.serving
-    waiting = (serving and serving.requests_waiting) or 0.0
-    return context.signals["job.family"] == "llm-server" and waiting < 1.0
+    is_server = context.signals["job.family"] == "llm-server"
+    return is_server and ((serving and serving.requests_waiting) or 0.0) < 1.0
 
 
 def is_late(context: JobContext) -> bool:

@@ -198,12 +198,10 @@ def cheaper_for_target(
     broken = {item.reason for item in baseline.broken if item.reason in LIMITS}
     if now is None or choice is None or broken != {"latency"}:
         return now, choice
-    if now.usd is None and not now.mends_limit:
-        is_less = baseline.cost is not None and choice.cost <= baseline.cost
-        return (None if is_less else now), choice
     if now.mends_limit and (now.usd is None or now.usd.mid < choice.cost):
         return now, None
-    return (None if now.mends_limit and now.usd and now.usd.mid > choice.cost else now), choice
+    limit = baseline.cost if now.usd is None else now.usd.mid if now.mends_limit else None
+    return (None if limit is not None and choice.cost < limit else now), choice
 
 
 def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:

@@ -550,9 +550,7 @@ SIGNALS: dict[str, Signal] = {
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
-            "hardware.mig": lambda p: (
-                1.0 if any(_MIG_ON in note for note in p.provenance.notes) else None
-            ),
+            "hardware.mig": lambda p: any(_MIG_ON in n for n in p.provenance.notes) or None,
             "window.one_instant": lambda p: _ONE_INSTANT if saw_one_instant(p) else None,
             "job.input": _input,
             "serving.fuller_batch": fuller_batch,
