@@ -15,19 +15,7 @@ from gpucost.files.plan_file import load_plan
 from planner.models.estimate import whole
 from planner.plan.bill import CostLine, RentedOffer, cost_lines, rented_offer
 from planner.plan.read import find_option
-from pricing.alternatives import (
-    CLOUD,
-    FIGURES,
-    SPREAD_FRACTION,
-    Commitment,
-    Cost,
-    Ownership,
-    Swing,
-    break_even_share,
-    commit,
-    commitment_note,
-    sensitivity,
-)
+from pricing import alternatives
 from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import SCHEMA, Quote, Usage, quote, quote_over
 from pricing.catalog.catalog import Catalog
@@ -132,7 +120,7 @@ class Rival(msgspec.Struct, frozen=True, kw_only=True):
     purchase: str
     usd_per_gpu_hour: Amount
     break_even_fraction: float
-    sensitivity: tuple[Swing, ...]
+    sensitivity: tuple[alternatives.Swing, ...]
 
 
 class OwnershipCosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +145,7 @@ class OwnershipCosts(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     gpu_count: float
     annual_usd: Amount
-    costs: tuple[Cost, ...]
+    costs: tuple[alternatives.Cost, ...]
     usd_per_gpu_hour: tuple[OwnRate, ...]
     against: tuple[Rival, ...]
     assumptions: tuple[str, ...]
@@ -256,9 +244,9 @@ def offer_document(name: str, request: QuoteRequest, catalog: Catalog) -> Printe
         priced, notes = bills[MONTHS_H[0]], _month_notes(offer, request.day)
     else:
         priced, notes = _quote(name, offer, request.usage(), catalog), []
-    committed = commit(offer, catalog.offers) if offer.purchase in TERMS_H else None
+    committed = alternatives.commit(offer, catalog.offers) if offer.purchase in TERMS_H else None
     if committed is not None:
-        notes.append(commitment_note(committed))
+        notes.append(alternatives.commitment_note(committed))
     notes += catalog.delisting(offer)
     region = parse_place(name)[2]
     if region is not None and offer.region == EVERYWHERE:
@@ -292,14 +280,14 @@ def document_of(bill: Quote) -> PrintedQuote:
     )
 
 
-def _commitment(commitment: Commitment) -> QuotedCommitment:
+def _commitment(commitment: alternatives.Commitment) -> QuotedCommitment:
     fraction, rival = commitment.break_even_fraction, commitment.on_demand
     return QuotedCommitment(
         term_h=int(commitment.term_h),
         term_usd=cents(commitment.term_usd),
         on_demand=None if rival is None else rival.place,
         on_demand_usd_per_hour=None if rival is None else without_zeros(rival.usd_per_hour),
-        break_even_fraction=None if fraction is None else break_even_share(fraction),
+        break_even_fraction=None if fraction is None else alternatives.break_even_share(fraction),
     )
 
 
@@ -360,6 +348,7 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipCosts:
         InputError: the section is missing or wrong.
     """
     own, bounds = load_own_hardware()
+    spread_percent = plain(100 * alternatives.SPREAD_FRACTION)
     return OwnershipCosts(
         schema=OWN_SCHEMA,
         currency="USD",
@@ -374,20 +363,24 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipCosts:
         ),
         against=tuple(_rival(own, bounds, offer) for offer in rivals),
         assumptions=(
-            f"figures without a range of their own are varied by {plain(100 * SPREAD_FRACTION)} %",
+            f"figures without a range of their own are varied by {spread_percent} %",
             "a GPU-hour counts as one whatever the GPU does in it: compare like with like",
         ),
     )
 
 
-def _rival(own: Ownership, bounds: dict[str, tuple[Decimal, Decimal]], offer: Offer) -> Rival:
+def _rival(
+    own: alternatives.Ownership, bounds: dict[str, tuple[Decimal, Decimal]], offer: Offer
+) -> Rival:
     return Rival(
         offer=offer.place,
         gpu=offer.gpu,
         purchase=offer.purchase,
         usd_per_gpu_hour=_rate(offer.usd_per_gpu_hour),
-        break_even_fraction=break_even_share(own.break_even_fraction(offer.usd_per_gpu_hour)),
-        sensitivity=sensitivity(own, offer.usd_per_gpu_hour, bounds),
+        break_even_fraction=alternatives.break_even_share(
+            own.break_even_fraction(offer.usd_per_gpu_hour)
+        ),
+        sensitivity=alternatives.sensitivity(own, offer.usd_per_gpu_hour, bounds),
     )
 
 
@@ -399,7 +392,7 @@ _ENDS = 3
 _WORDS = ("name", "gpu")
 
 
-def load_own_hardware() -> tuple[Ownership, dict[str, tuple[Decimal, Decimal]]]:
+def load_own_hardware() -> tuple[alternatives.Ownership, dict[str, tuple[Decimal, Decimal]]]:
     """Return the machine of the settings file, and the low and high ends that its owner gave.
 
     A figure is a number, or `[low, expected, high]`.
@@ -409,7 +402,7 @@ def load_own_hardware() -> tuple[Ownership, dict[str, tuple[Decimal, Decimal]]]:
             of them.
     """
     section, where = load_section(OWN_HARDWARE)
-    needed = [f.name for f in fields(Ownership) if f.default is MISSING]
+    needed = [f.name for f in fields(alternatives.Ownership) if f.default is MISSING]
     problems = [f"{where} {name} is missing; add it." for name in needed if name not in section]
     values: dict[str, Any] = {}
     bounds: dict[str, tuple[Decimal, Decimal]] = {}
@@ -417,20 +410,20 @@ def load_own_hardware() -> tuple[Ownership, dict[str, tuple[Decimal, Decimal]]]:
         try:
             if key in _WORDS:
                 values[key] = _word(key, value)
-            elif key in FIGURES or key == CLOUD:
+            elif key in alternatives.FIGURES or key == alternatives.CLOUD:
                 low, values[key], high = _figure(value)
                 if isinstance(value, list):
                     bounds[key] = (low, high)
             else:
                 problems.append(
-                    f"{where} {key} is not a figure of it; known: {', '.join(FIGURES)}."
+                    f"{where} {key} is not one of its figures: {', '.join(alternatives.FIGURES)}."
                 )
         except InputError as error:
             problems += [f"{where} {key}: {problem}" for problem in error.problems]
     if problems:
         raise InputError(problems)
-    values.pop(CLOUD, None)
-    return Ownership(**values), bounds
+    values.pop(alternatives.CLOUD, None)
+    return alternatives.Ownership(**values), bounds
 
 
 def _word(key: str, value: object) -> str:

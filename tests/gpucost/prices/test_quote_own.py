@@ -50,7 +50,7 @@ def test_own_hardware_beside_the_cloud(call: Call) -> None:
     [
         ("", "has a section [own_hardware]"),
         (OWN.replace("years = 4", ""), "years is missing"),
-        (OWN + "colour = 1\n", "colour is not a figure"),
+        (OWN + "colour = 1\n", "colour is not one of its figures"),
         (OWN.replace("= 0.12", '= "cheap"'), "'cheap' is not a number"),
         (OWN.replace("= 0.12", "= true"), "True is not a number"),
         (OWN.replace("= 0.12", "= nan"), "nan is not a finite number"),
