@@ -139,7 +139,7 @@ live-test: $(VENV)/.dev ## hold live imports against a real Prometheus and a rea
 torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
 	.venv-torch/bin/python -m pytest -q tests/torch --deselect tests/torch/test_troubled_loops.py
 
-loops-test: $(VENV)/.runtime .venv-torch/.ready ## thirty troubled loops under `gpucost profile`: verdict, line, share (12 minutes)
+loops-test: $(VENV)/.runtime .venv-torch/.ready ## 32 troubled loops under `gpucost profile`: verdict, line, share (12 minutes)
 	.venv-torch/bin/python -m pytest -q -n 0 tests/torch/test_troubled_loops.py
 
 projects-test: $(VENV)/.runtime .venv-torch/.ready ## six public projects under `gpucost run`, from clones in the folder CLONES

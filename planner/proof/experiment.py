@@ -26,7 +26,7 @@ from statistics import fmean, stdev
 from msgspec.structs import replace
 
 from planner.profile.trials import TriedInTurns, TurnsSeen
-from planner.proof.speed import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile
+from planner.proof.speed import UPPER, MeasuredRatio, ratio_of_logs, t_quantile
 
 FOUR = 4
 _ON_FIRST = (True, False, False, True)
@@ -80,7 +80,6 @@ def settings(design: Design) -> tuple[bool, ...]:
 FEWEST_FOURS = 3
 """Student's t needs as many."""
 _POWER = 0.8
-_TWO_SIDED = (1.0 + CONFIDENCE) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +157,7 @@ def conclude(design: Design, gains_seen: Sequence[float], *, ended: bool = False
         f"{design.settle_steps} steps a switch left out; Student's t over fours of blocks"
     )
     return Conclusion(
-        speedup=ratio_of_logs(fmean(counted), t_quantile(_TWO_SIDED, used - 1) * error, basis),
+        speedup=ratio_of_logs(fmean(counted), t_quantile(UPPER, used - 1) * error, basis),
         fours=used,
         planned=planned,
         smallest=math.exp(_factor(used) * error),
@@ -229,4 +228,4 @@ def _pilot_factor(design: Design) -> float:
 
 def _factor(fours: int) -> float:
     """Return how many standard errors an effect must be to be found with a power of 80 %."""
-    return t_quantile(_TWO_SIDED, fours - 1) + t_quantile(_POWER, fours - 1)
+    return t_quantile(UPPER, fours - 1) + t_quantile(_POWER, fours - 1)

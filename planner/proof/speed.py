@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WIDEST = 100.0  # x/: 10 around the middle: our choice of what still says something
 CONFIDENCE = 0.95
 """Two-sided: "proved" is then said of a change without effect in 2.5 % of all cases."""
-_UPPER = (1.0 + CONFIDENCE) / 2.0
+UPPER = (1.0 + CONFIDENCE) / 2.0
 
 
 class MeasuredRatio(Interval, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ def of_series(rows: Sequence[StepRow]) -> MeanStep:
     noise, drift = _spread_of_parts(rows, _PARTS) / math.sqrt(_PARTS), _spread_of_parts(rows, 2)
     return MeanStep(
         mean_s=mean_step_s(rows),
-        log_error=math.hypot(t_quantile(_UPPER, _PARTS - 1) * noise, t_quantile(_UPPER, 2) * drift),
+        log_error=math.hypot(t_quantile(UPPER, _PARTS - 1) * noise, t_quantile(UPPER, 2) * drift),
         basis=f"Student's t over {_PARTS} parts of {len(rows)} rows of steps, and over halves "
         f"({cut - len(rows)} rows cut first)",
     )

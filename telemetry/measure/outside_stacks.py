@@ -96,7 +96,7 @@ def placed(thread: int, stacks: Mapping[int, Sequence[Frame]]) -> tuple[str, str
     if not in_graph and not owner.startswith(_WAITING):
         return spot, owner, within
     for number, frames in stacks.items():
-        if number != thread:
+        if number != thread and not _OURS.search(frames[0][1]):
             its, calls, around = _locate(frames)
             works = around != _OUTERMOST and not calls.startswith(_WAITING)
             if works and (around.startswith(_TENSORFLOW) or not in_graph):

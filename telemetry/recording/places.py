@@ -39,6 +39,7 @@ _WAITS_FOR_DEVICE = frozenset(
 # What decides also where another module was called first.
 _DECIDES = frozenset(("compile", "save", "communication", "import"))
 _MAY_BE_INPUT = frozenset((None, "network", "sleep", "thread"))
+_LOADER = "torch.utils.data."  # what it calls makes input, whatever that computes
 _WITHIN = frozenset(("input", "model", "device", "save", "import"))
 
 
@@ -55,7 +56,10 @@ def work_of(owner: str, within: str) -> str:
     if work == "model" and outer.rpartition(".")[2] in _WAITS_FOR_DEVICE:
         return "device"
     around = _listed(within)
-    if around == "input" and work in _MAY_BE_INPUT:
+    if around == "input" and (
+        work in _MAY_BE_INPUT
+        or (work == "model" and (within.startswith(_LOADER) or not outer.startswith("torch.nn")))
+    ):
         return "input"
     if work is None and around in _WITHIN:
         return str(around)

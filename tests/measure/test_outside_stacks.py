@@ -34,7 +34,13 @@ WORK = {
     ("numpy.lib.function_base", ""): "host",
     ("numpy.load", ""): "input",
     ("tokenizers.Tokenizer.encode", ""): "input",
-    ("transformers.models.bert.tokenization_bert", "torch.utils.data.dataloader"): "model",
+    ("transformers.models.bert.tokenization_bert", "torch.utils.data.dataloader"): "input",
+    ("torch.nn.functional", "torch.utils.data._utils.fetch"): "input",
+    ("torch.nn.functional", "torch.tensor"): "model",
+    ("torch.stack", "torch.utils.data"): "input",
+    ("torch.stack", "torch.nn.modules.module"): "model",
+    ("torch.nn.modules.module", "torch.utils.data"): "model",
+    ("torch._C.TensorBase.item", "torch.utils.data"): "device",
     ("torch._C.TensorBase.item", ""): "device",
     ("torch.cuda.synchronize", ""): "device",
     ("jaxlib._jax.ArrayImpl.block_until_ready", ""): "device",
@@ -146,6 +152,18 @@ def test_python_that_feeds_a_graph_is_where_the_time_goes() -> None:
     assert (place, work_of(owner, within)) == ("decode (train.py:12)", "input")
     place, owner, within = placed(1, {1: main, 3: counting})
     assert (place, work_of(owner, within)) == ("main (train.py:38)", "model")
+
+
+def test_a_thread_of_the_probe_is_nothing_to_wait_for() -> None:
+    """The main thread waits in a queue that a thread fills; the probe's own thread looks on."""
+    main = (("train", "/home/me/train.py", 9), ("get", "/usr/lib/python3.12/queue.py", 171))
+    probe = (
+        ("_run", "/v/gpucost_probe/stacks.py", 360),
+        ("_look", "/v/gpucost_probe/stacks.py", 1),
+    )
+    filling = (("run", "/usr/lib/python3.12/threading.py", 9), ("fill", "/home/me/train.py", 3))
+    place, owner, within = placed(1, {1: main, 2: probe, 3: filling})
+    assert (place, work_of(owner, within)) == ("fill (train.py:3)", "input")
 
 
 def test_the_probes_own_code_is_no_place() -> None:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from telemetry.probe.path.gpucost_probe.stacks import _tensors_made
 from telemetry.recording.places import LATE, work_of
 from tests.probe.child import Ended, run
 from tests.probe.test_hooks import START
@@ -141,6 +143,24 @@ def test_the_work_of_a_line_is_told(tmp_path: Path, line: str) -> None:
     found = seen(run(tmp_path, "train.py"))
     steady = Counter({key[2]: n for key, n in found.items() if key[0] in {"steady", "stall"}})
     assert steady.most_common(1)[0][0] == LINES[line]
+
+
+# body of a function: within what its lines stand
+BODIES = {
+    "x = torch.stack([data[i] for i in ix]); return x.to(device)": "torch.utils.data",
+    "return torch.from_numpy(a)": "torch.from_numpy",
+    "return torch.stack([a, b])": "",
+    "x = torch.stack(items).to(device); model(x).mean().backward()": "",
+    "o = torch.as_tensor(o); return env.step(policy(o))": "",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_function_that_makes_a_batch_of_what_lies_on_the_host_is_input(body: str) -> None:
+    """It stacks and copies, or makes tensors, and trains nothing meanwhile."""
+    made: dict[str, Any] = {}
+    exec(f"def work():\n    {body}", made)  # noqa: S102 - ours
+    assert _tensors_made(made["work"].__code__) == BODIES[body]
 
 
 def test_evaluation_and_the_end_are_told_apart(tmp_path: Path) -> None:

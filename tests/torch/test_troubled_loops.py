@@ -1,4 +1,4 @@
-"""Thirty loops with a known trouble: the first finding, the line it names, and the share of time.
+"""Loops with a known trouble: the first finding, the line it names, and the share of time.
 
 The loops run on the CPU, and none waits by `sleep`. What a GPU would say meanwhile is stated beside
 each, and told by the stand-in for the driver's library; steps, waits, stacks and the host are real.
@@ -56,6 +56,7 @@ LOOPS = {
     "numpy": Expected("data-loading", _LOOP, "shuffle_numpy"),
     "csv": Expected("data-loading", _LOOP, "read_csv"),
     "shards": Expected("data-loading", _LOOP, "load_shard"),
+    "windows": Expected("data-loading", _LOOP, "get_batch"),
     "loader-c": Expected("data-loading", _FED, "Packed.__getitem__"),
     "loader-python": Expected("data-loading", _FED, "python"),
     "loader-worker": Expected("data-loading", _FED, "loading"),

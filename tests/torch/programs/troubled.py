@@ -1,4 +1,4 @@
-"""Thirty loops with a known trouble; none waits by `sleep`. Argument: the name of the loop.
+"""Loops with a known trouble; none waits by `sleep`. Argument: the name of the loop.
 
 Each times the function that is its trouble by its own clock and writes, at its end, one line of
 JSON to the file `truth.json`: the function, and its share of the time since the first step. What a
@@ -137,7 +137,17 @@ def read_csv():
 def load_shard():
     """Load a pickled shard."""
     with open("shard.pkl", "rb") as file:
-        return torch.from_numpy(np.asarray(pickle.load(file), dtype="f4").reshape(32, WIDTH))  # noqa: S301 - ours
+        values = np.asarray(pickle.load(file), dtype="f4")  # noqa: S301 - ours
+        return torch.from_numpy(values[: 32 * WIDTH].reshape(32, WIDTH))
+
+
+LONG = torch.arange(100_000.0)
+
+
+def get_batch():
+    """Cut a batch out of a long row, window by window, and copy it to where the model is."""
+    starts = torch.randint(len(LONG) - WIDTH, (1000,))
+    return torch.stack([LONG[i : i + WIDTH] for i in starts]).to("cpu")[:32]
 
 
 TEXT = "\n".join(",".join(["0.25"] * WIDTH) for _ in range(32))
@@ -152,9 +162,9 @@ def reading(function):
 
 
 def shards():
-    """Read a pickle for each batch."""
+    """Read a pickle for each batch, which is a fourth of it."""
     with open("shard.pkl", "wb") as file:
-        pickle.dump([float(i % 7) for i in range(32 * WIDTH)], file)
+        pickle.dump([float(i % 7) for i in range(128 * WIDTH)], file)
     reading(load_shard)
 
 
@@ -516,6 +526,7 @@ LOOPS = {
     "numpy": lambda: reading(shuffle_numpy),
     "csv": lambda: reading(read_csv),
     "shards": shards,
+    "windows": lambda: reading(get_batch),
     "loader-c": lambda: loading(Packed()),
     "loader-python": lambda: loading(Parsed()),
     "loader-worker": lambda: loading(Parsed(), num_workers=1),

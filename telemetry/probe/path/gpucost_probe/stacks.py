@@ -47,7 +47,10 @@ _OPERATES = ("BINARY_", "COMPARE_OP", "UNARY_", "INPLACE_", "STORE_SUBSCR")
 _TOUCHES_LOCALS = frozenset(("locals", "vars", "exec", "eval", "dir"))
 # A function of the user's own that makes tensors of what lies on the host prepares input.
 _MAKES_TENSORS = ("from_numpy", "frombuffer", "as_tensor", "tensor")
-_TRAINS = frozenset(("backward", "zero_grad"))
+# So does one that stacks items and copies them to where the model is, unless a module calls it.
+_COPIES, _LOADS_DATA = frozenset(("to", "cuda", "pin_memory")), "torch.utils.data"
+_MODULES = "torch.nn.modules"
+_TRAINS = frozenset(("backward", "zero_grad", "step"))  # of an optimizer, or of a simulator
 _QUEUES = ("queue", "multiprocessing.queues")
 _WAITING = ("threading", "concurrent", "multiprocessing", "selectors", "asyncio", *_QUEUES)
 _INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # lines of the function around
@@ -81,7 +84,7 @@ class Places:
                     continue
                 line, calls, around = self._look(frame)
                 if around is not None and not calls.startswith(_WAITING):
-                    return line, calls, "torch.utils.data" if owner.startswith(_QUEUES) else around
+                    return line, calls, _LOADS_DATA if owner.startswith(_QUEUES) else around
         return location, owner, within or ""
 
     def _look(self, frame: FrameType) -> tuple[str, str, str | None]:
@@ -105,7 +108,8 @@ class Places:
                 if not location:
                     inner, owner = inner or module, module
                 elif not module.startswith("gpucost_probe"):
-                    within = within or module
+                    # A tensor that a module of PyTorch makes on its way is not input.
+                    within = module if module.startswith(_MODULES) else within or module
                     break
             at = outer
         if not location:
@@ -212,8 +216,11 @@ _CALLABLE = (type(len), type(_defined), type)
 
 def _tensors_made(code: CodeType) -> str:
     """Return by which function of PyTorch a function makes tensors, "" where it makes none."""
-    if _TRAINS & {*code.co_names}:
+    names = {*code.co_names}
+    if _TRAINS & names:
         return ""
+    if "stack" in names and _COPIES & names:
+        return _LOADS_DATA
     return next(("torch." + name for name in _MAKES_TENSORS if name in code.co_names), "")
 
 
