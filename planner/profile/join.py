@@ -5,6 +5,7 @@ Parts of a run were measured on one of its machines each, or around one rank.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
 from pricing.errors import InputError
 from pricing.listing import counted
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -208,13 +210,37 @@ def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
         run = profile.run
         is_part = run is not None and run.id is not None and (run.world or 1) > 1
         parts_of_run = by_id[str(run.id)] if run is not None and is_part else []
-        joined = next((run for run in parts_of_run if overlap(run[0], profile)), None)
+        joined = next((run for run in parts_of_run if _is_of(profile, run)), None)
         if joined is not None:
             joined.append(profile)
             continue
         parts_of_run.append([profile])
         runs.append(parts_of_run[-1])
-    return tuple(parts[0] if len(parts) == 1 else join(parts) for parts in runs)
+    return tuple(_of_world(parts[0] if len(parts) == 1 else join(parts)) for parts in runs)
+
+
+def _is_of(profile: Profile, parts: Sequence[Profile]) -> bool:
+    """Return whether a profile is a part of a run; of unknown machines no two read one rank."""
+    numbers = {rank.rank for part in parts for rank in part.ranks}
+    placed = profile.run is not None and profile.run.node is not None
+    free = placed or numbers.isdisjoint(rank.rank for rank in profile.ranks)
+    return overlap(parts[0], profile) and free
+
+
+def _of_world(profile: Profile) -> Profile:
+    """Return a job of which some ranks were read, each on its GPU, with the GPUs of all ranks."""
+    world = (profile.run.world if profile.run else None) or 0
+    read, hardware = len(profile.ranks), profile.hardware
+    if not 0 < read == len(profile.gpus) == profile.gpu_count < world:
+        return profile
+    machines = hardware.nodes if profile.run is not None and profile.run.node else None
+    nodes = math.ceil(machines * world / read) if machines else None
+    notes = (*profile.provenance.notes, Message("read.world", n=read, world=world))
+    return replace(
+        profile,
+        hardware=replace(hardware, gpu_count=world, nodes=nodes),
+        provenance=replace(profile.provenance, notes=notes),
+    )
 
 
 def join(parts: Sequence[Profile]) -> Profile:

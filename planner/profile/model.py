@@ -254,6 +254,7 @@ class Step(fields.Record, frozen=True, kw_only=True):
         h2d_s: copying to the device.
         compute_s: computing.
         comm_s: communication that nothing hides.
+        optimizer: class of the optimiser, as a trace names it.
         optimizer_s: the optimiser.
         checkpoint_s: writing checkpoints, averaged over steps.
         loader_workers: workers of the loader that feeds it; 0: none.
@@ -273,6 +274,7 @@ class Step(fields.Record, frozen=True, kw_only=True):
     h2d_s: fields.Measure | None = None
     compute_s: fields.Measure | None = None
     comm_s: fields.Measure | None = None
+    optimizer: str | None = None
     optimizer_s: fields.Measure | None = None
     checkpoint_s: fields.Measure | None = None
     loader_workers: fields.Count | None = None

@@ -537,6 +537,7 @@ SIGNALS: dict[str, Signal] = {
             **{f"step.{part}_exposed": _exposed(_step(f"{part}_s")) for part in _WAITS},
             **{f"util.kernel_time.{q}": _quantile(q) for q in ("p05", "p50", "p95")},
             "optimizer.step_s": _field("step.optimizer_s"),
+            "optimizer.name": _field("step.optimizer"),
             "stalls.longest_s": _field("step.stalls.longest_s"),
             "bill.egress": lambda _: None,
             "serving.spare_copies": lambda _: None,

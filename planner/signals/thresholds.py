@@ -82,4 +82,5 @@ TOGETHER = ways(lambda way: way.works_together)
 # Families of programs that have the same causes and actions.
 LOADERS = tuple(family for family in LEARNING if family != "reinforcement")
 OFFLOADERS = ("llama.cpp", "ollama", "koboldcpp", "llamafile")  # layers that do not fit stay in RAM
+FUSABLE = ("Adagrad", "Adam", "AdamW", "SGD")  # PyTorch has fused=True for these alone
 EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

@@ -4,7 +4,7 @@ import io
 import json
 import sqlite3
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.profile.model import Run
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.profiling.window import Covered
@@ -121,6 +122,7 @@ class _Trace:
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
     loader: _Spans = field(default_factory=_Spans)
     optimizer: _Spans = field(default_factory=_Spans)
+    optimizers: Counter[str] = field(default_factory=Counter)  # seconds by class
     first_s: float = np.inf
     last_s: float = -np.inf
 
@@ -154,7 +156,7 @@ def read_kineto(builder: RecordingBuilder, _: Hints) -> Recording:
     return builder.recording(
         samples,
         _identities(trace.device, _about(payload.data)),
-        observed=_observed(payload.data, steps),
+        observed=_observed(payload.data, steps, trace.optimizers),
         absolute=begin_s > _EPOCH_S,
     )
 
@@ -198,6 +200,7 @@ def _take(event: dict[str, Any], trace: _Trace) -> None:
             trace.loader.add(begin_s, length_s)
         elif name.startswith(_OPTIMIZER):
             trace.optimizer.add(begin_s, length_s)
+            trace.optimizers[name.removeprefix(_OPTIMIZER).removesuffix(".step")] += length_s
 
 
 def _steps(trace: _Trace) -> pd.DataFrame | None:
@@ -237,7 +240,9 @@ def _inside(
     return inside if spans.begins else np.full(len(begins), np.nan)
 
 
-def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
+def _observed(
+    data: bytes, steps: pd.DataFrame | None, optimizers: Mapping[str, float]
+) -> Observed | None:
     if steps is None:
         return None
     timed = steps[steps["n"] > 0]
@@ -255,6 +260,8 @@ def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
         step_count=len(timed),
         step_times=add_up(of_line({"n": 1, "step_s": float(s)}) for s in timed["step_s"]),
         ranks=ranks,
+        optimizer=min(optimizers, key=lambda name: optimizers[name], default=None),  # the innermost
+        run=Run(id=f"trace of {world} ranks", world=world) if ranks else None,
     )
 
 

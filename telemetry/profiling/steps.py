@@ -139,6 +139,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
         early_s=_rounded(early.mean_s) if early else None,
         mean_s=_rounded(mean) or None,
         compute_s=_rounded(max(0.0, other_s)),
+        optimizer=observed.optimizer,
         optimizer_s=_rounded(_mean(rows, "optimizer_s", n)),
         **{name: _rounded(part) for name, part in parts.items()},
     )

@@ -195,6 +195,7 @@ class Observed:
         reading_cores: cores that the program wants while it waits for that loader, 0 to 1.
         parallelism: as `kinds.PARALLELISMS` names it.
         parameters: of the model.
+        optimizer: class of the optimiser, as a trace names it.
         ended: how it ended, as `kinds.ENDINGS` names it.
         counted_by: what counts as a step, as `kinds.COUNTED_BY` names it.
         steps: rows of the process that sets the pace, by time, with STEP_COLUMNS; None without any.
@@ -225,6 +226,7 @@ class Observed:
     reading_cores: float | None = None
     parallelism: str | None = None
     parameters: float | None = None
+    optimizer: str | None = None
     ended: str | None = None
     counted_by: str | None = None
     steps: pd.DataFrame | None = None

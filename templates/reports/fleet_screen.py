@@ -174,14 +174,15 @@ def _mean_busy(plan: Plan) -> float | None:
 
 
 def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
-    """Return what all jobs waste, by the causes that are known.
+    """Return what all jobs waste by the first cause of each, and the GPUs that nobody holds.
 
-    It is what each job wastes, and the GPUs that nobody holds.
+    Of what a job wastes it is that cause's own part: others may have the rest.
     """
     by_job, by_cause = _waste_by_job(plan), dict[str, Decimal]()
     for job in plan.jobs:
         if (first := job.program_finding) and first.waste_usd:
-            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + by_job[job.name]
+            part = min(first.waste_usd, by_job[job.name])
+            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + part
     if plan.use is not UNSET and plan.use.free_usd:
         by_cause[_("No job holds these GPUs.")] = plan.use.free_usd
     return by_cause

@@ -249,6 +249,7 @@ _FIRST = frozenset(
         "read.moved",
         "read.no-seconds",
         "read.rows-as-gpus",
+        "read.world",
         "invoice.covered",
     )
 )

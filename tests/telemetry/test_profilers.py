@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.diagnosis.diagnose import diagnose
 from pricing.errors import InputError
 from telemetry.profiling.window import Covered
 from telemetry.readers.hints import Hints
@@ -125,3 +126,60 @@ def test_a_union_counts_every_instant_once(
     np.testing.assert_allclose(
         covered.within(begin, end), len([unit for unit in units if begin <= unit < end])
     )
+
+
+def _trace_of(folder: Path, rank: int, world: int, optimizer: str = "Shampoo") -> Path:
+    """A trace of one GPU: ten steps of 100 ms, 60 ms of kernels in each."""
+    begin = 1_794_301_200_000_000
+    about = {"backend": "nccl", "rank": rank, "world_size": world}
+    spans = [
+        (begin + 100_000 * n + at, length, category, name)
+        for n in range(10)
+        for at, length, category, name in (
+            (0, 100_000, "user_annotation", f"ProfilerStep#{n}"),
+            (0, 60_000, "kernel", "gemm"),
+            (60_000, 40_000, "user_annotation", "Optimizer.step#EMAOptimizer.step"),
+            (60_000, 39_000, "user_annotation", f"Optimizer.step#{optimizer}.step"),
+        )
+    ]
+    keys = ("ts", "dur", "cat", "name")
+    events = [{"ph": "X", "args": {"device": 0}, **dict(zip(keys, s, strict=True))} for s in spans]
+    document = {"schemaVersion": 1, "distributedInfo": about, "traceEvents": events}
+    file = folder / f"rank-{rank}.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("ranks", [[0], [0, 1]])
+def test_traces_of_some_ranks_are_one_job_of_all_ranks(ranks: list[int], tmp_path: Path) -> None:
+    """The world's size says how many GPUs there are, however many of its ranks were traced."""
+    for rank in ranks:
+        _trace_of(tmp_path, rank, 128)
+    (profile,) = read_source(str(tmp_path), Hints(gpu="A100-SXM-80GB"))
+    assert profile.gpu_count == 128
+    assert profile.hardware.nodes is None
+    assert [rank.rank for rank in profile.ranks] == ranks
+    assert profile.mean("util.kernel_time") == pytest.approx(0.6, abs=1e-3)
+    assert any(f"{len(ranks)} of 128 ranks were read" in n for n in profile.provenance.notes)
+
+
+def test_one_rank_twice_is_of_two_runs(tmp_path: Path) -> None:
+    """Two traces at one time that both say rank 0 are not parts of one run."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        _trace_of(tmp_path / name, 0, 2)
+    profiles = read_source(str(tmp_path), Hints(gpu="A100-SXM-80GB"))
+    assert [profile.gpu_count for profile in profiles] == [2, 2]
+
+
+@pytest.mark.parametrize(("optimizer", "offered"), [("Shampoo", False), ("AdamW", True)])
+def test_a_fused_optimizer_is_for_those_that_have_one(
+    optimizer: str, tmp_path: Path, *, offered: bool
+) -> None:
+    """PyTorch has `fused=True` for Adam, AdamW, SGD and Adagrad alone."""
+    file = _trace_of(tmp_path, 0, 1, optimizer)
+    (profile,) = read_source(str(file), Hints(gpu="A100-SXM-80GB"))
+    assert profile.step is not None
+    assert profile.step.optimizer == optimizer
+    actions = {action for finding in diagnose(profile) for action in finding.actions}
+    assert ("fused-optimizer" in actions) is offered
