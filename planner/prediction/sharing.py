@@ -47,15 +47,7 @@ import msgspec
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
-from planner.prediction.slices import (
-    Probes,
-    cut,
-    grown_need_gib,
-    measured_slice,
-    on_whole,
-    peak_of,
-    speeds_on,
-)
+from planner.prediction import slices
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
@@ -76,7 +68,7 @@ def peak_share(profile: Profile) -> float | None:
     """
     mean = compute_share(profile)
     slot = next((slot for slot in SHARES if profile.mean(slot) is not None), None)
-    peaks = [peak_of(profile, reading) for reading in profile.readings(slot)] if slot else []
+    peaks = [slices.peak_of(profile, reading) for reading in profile.readings(slot)] if slot else []
     return max((peak for peak in peaks if peak is not None), default=mean)
 
 
@@ -285,7 +277,7 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
 def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> str | None:
     """Return why a partition does not hold a job; larger ones would be too few."""
     for profile in profiles:
-        need = grown_need_gib(profile)
+        need = slices.grown_need_gib(profile)
         if need is None or compute_share(profile) is None:
             return Message("sharing.unmeasured", job=profile.job.name)
         room = USABLE * mode.memory_gib(gpu)
@@ -309,7 +301,7 @@ def speeds_on_partitions(profiles: Sequence[Profile], mode: PartitionMode) -> tu
 
 
 def predict_sharing(
-    profiles: Iterable[Profile], mode: str = "mps", on_slice: Probes | None = None
+    profiles: Iterable[Profile], mode: str = "mps", on_slice: slices.Probes | None = None
 ) -> tuple[Estimate, ...]:
     """Return each job's relative speed when all share one GPU, 1.0 = alone, in order of input.
 
@@ -327,7 +319,7 @@ def predict_sharing(
             above 0 and at most 1.
     """
     jobs = tuple(profiles)
-    full = tuple(map(on_whole, jobs))
+    full = tuple(map(slices.on_whole, jobs))
     if on_slice:
         _check(jobs, mode, on_slice)
         return _sliced(full, on_slice)
@@ -336,7 +328,7 @@ def predict_sharing(
     return _MODES[mode](full)
 
 
-def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:
+def _check(profiles: Sequence[Profile], mode: str, on_slice: slices.Probes) -> None:
     names = {profile.job.name for profile in profiles}
     problems = [
         *([f"a speed on a slice is of mode='mig', not of {mode!r}."] if mode != "mig" else []),
@@ -366,16 +358,18 @@ def _in_turns(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     return by_turns(source_gpu(profiles[0]).name, profiles) or expected
 
 
-def _sliced(profiles: Sequence[Profile], on_slice: Probes | None = None) -> tuple[Estimate, ...]:
+def _sliced(
+    profiles: Sequence[Profile], on_slice: slices.Probes | None = None
+) -> tuple[Estimate, ...]:
     if not profiles:
         return ()
     gpu, probes = source_gpu(profiles[0]), on_slice or {}
     for name, _ in probes.values():
-        measured_slice(gpu, name)
-    pieces = cut(gpu, profiles, probes)
+        slices.measured_slice(gpu, name)
+    pieces = slices.cut(gpu, profiles, probes)
     if isinstance(pieces, str):
         raise InputError(f"{pieces}.")
-    return speeds_on(gpu, profiles, pieces, probes)
+    return slices.speeds_on(gpu, profiles, pieces, probes)
 
 
 def _in_partitions(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:

@@ -8,17 +8,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from pricing.billing import lines
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
-from pricing.billing.lines import (
-    ByHour,
-    Charge,
-    QuoteLine,
-    Tariff,
-    about,
-    by_month,
-    by_size,
-    words_of,
-)
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import EVERYWHERE, Offer
@@ -31,7 +22,7 @@ _SECONDS_PER_HOUR = Decimal(3600)
 
 def _charge(  # noqa: PLR0913, PLR0917 - what a line of a bill says
     what: str,
-    rate: Tariff,
+    rate: lines.Tariff,
     label: str,
     terms: tuple[BillingRule, ...],
     offer: Offer,
@@ -40,7 +31,7 @@ def _charge(  # noqa: PLR0913, PLR0917 - what a line of a bill says
     more: str = "",
     pieces: int = 0,
     kept_s: Decimal | None = None,
-) -> Charge:
+) -> lines.Charge:
     """Return the line of what is billed by its time, with what must be said beside it.
 
     Args:
@@ -55,19 +46,19 @@ def _charge(  # noqa: PLR0913, PLR0917 - what a line of a bill says
         kept_s: how long it is kept; None: as long as the machines live.
     """
     price = rate.price
-    rule = join((words_of(price, label), more), "phrases")
+    rule = join((lines.words_of(price, label), more), "phrases")
     if pieces:
         gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
         name = price.product or price.kind
         rule = Message("bill.disks", n=pieces, gib=gib, name=name, usd=usd)
     amount = rate.amount(usage.life_s if kept_s is None else kept_s, usage.start)
-    warnings = tuple([about(what, text, offer.provider) for text in amount.warnings])
-    return Charge((amount.line(what, price, rule),), warnings + caveats(terms))
+    warnings = tuple([lines.about(what, text, offer.provider) for text in amount.warnings])
+    return lines.Charge((amount.line(what, price, rule),), warnings + caveats(terms))
 
 
-def _included(what: str, gib: Decimal, offer: Offer) -> Charge:
+def _included(what: str, gib: Decimal, offer: Offer) -> lines.Charge:
     """Return the line of a boot disk in the price of its machine, which costs nothing."""
-    line = QuoteLine(
+    line = lines.QuoteLine(
         what=what,
         usd=_ZERO,
         formula=Message("bill.included", gib="{0}"),
@@ -76,7 +67,7 @@ def _included(what: str, gib: Decimal, offer: Offer) -> Charge:
         source=offer.source,
         as_of=offer.date_text,
     )
-    return Charge((line,), ())
+    return lines.Charge((line,), ())
 
 
 _GIB = BYTES_PER_UNIT["GiB"]
@@ -100,9 +91,9 @@ _OBJECTS = _Kept(
 )
 
 
-def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
+def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[lines.Charge]:
     """Return what is kept beside the machines; only what was asked for."""
-    items: list[Charge] = []
+    items: list[lines.Charge] = []
     if usage.storage_bytes:
         items.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
     if usage.snapshot_bytes:
@@ -112,7 +103,7 @@ def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
     return items
 
 
-def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
+def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[lines.Charge]:
     """Return what the machines boot from: in their price, else at its own or the volumes' price.
 
     A disk that stays while its machine is off is a line of its own.
@@ -126,7 +117,7 @@ def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
     return [running, _disk_while_off(offer, usage, rules, off_s)]
 
 
-def _running_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def _running_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> lines.Charge:
     included = Decimal(str(offer.boot_disk_gib or 0))
     if Decimal(usage.boot_disk_bytes) <= included * _GIB:
         return _included(_BOOT.what, included, offer)
@@ -135,7 +126,9 @@ def _running_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     return _disk_of(_BOOT, terms, offer, usage) if terms else _unpriced(_BOOT, "", offer, rules)
 
 
-def _disk_while_off(offer: Offer, usage: Usage, rules: ProviderRules, off_s: Decimal) -> Charge:
+def _disk_while_off(
+    offer: Offer, usage: Usage, rules: ProviderRules, off_s: Decimal
+) -> lines.Charge:
     """Return what the same disk costs without its machine: a stopped volume, or as before.
 
     A disk that comes with the machine goes with it: what stays is a volume.
@@ -157,24 +150,24 @@ def _disk_of(
     offer: Offer,
     usage: Usage,
     kept_s: Decimal | None = None,
-) -> Charge:
+) -> lines.Charge:
     """Return a disk for each machine."""
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, offer, usage, usage.count, kept_s)
     size = EXACT.divide(Decimal(usage.boot_disk_bytes) * usage.count, terms[0].bytes_per_unit)
-    rate = by_size(terms, size)
+    rate = lines.by_size(terms, size)
     return _charge(storage.what, rate, storage.label, terms, offer, usage, kept_s=kept_s)
 
 
 def _item(
     storage: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind: str = ""
-) -> Charge:
+) -> lines.Charge:
     terms = rules.terms(storage.rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
         return _unpriced(storage, kind, offer, rules)
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, offer, usage, 1, usage.kept_apart_s)
-    rate, kept_s = by_size(terms, _quantity(storage, usage, terms)), usage.kept_apart_s
+    rate, kept_s = lines.by_size(terms, _quantity(storage, usage, terms)), usage.kept_apart_s
     return _charge(storage.what, rate, storage.label, terms, offer, usage, kept_s=kept_s)
 
 
@@ -182,25 +175,27 @@ def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> D
     return EXACT.divide(Decimal(getattr(usage, storage.field)), terms[0].bytes_per_unit)
 
 
-def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Charge:
+def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> lines.Charge:
     kinds = () if storage is _BOOT else rules.kinds(storage.rule)
     where = offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
     return _unpriced_storage(storage, kind, where, kinds)
 
 
 @lru_cache(maxsize=1024)
-def _unpriced_storage(storage: _Kept, kind: str, region: str, kinds: tuple[str, ...]) -> Charge:
+def _unpriced_storage(
+    storage: _Kept, kind: str, region: str, kinds: tuple[str, ...]
+) -> lines.Charge:
     label = Message("bill.of-kind", what=storage.label, kind=repr(kind)) if kind else storage.label
     text = Message("bill.no-price-a-gb", what=label, place=region)
-    return Charge((), (about(storage.what, _with_kinds(text, kinds)),), (storage.what,))
+    return lines.Charge((), (lines.about(storage.what, _with_kinds(text, kinds)),), (storage.what,))
 
 
 @lru_cache(maxsize=1024)
 def _unpriced_service(
     kind_code: str, service: str, provider: str, kinds: tuple[str, ...]
-) -> Charge:
+) -> lines.Charge:
     text = Message("bill.no-price-of-a", what=service, provider=provider)
-    return Charge((), (about(kind_code, _with_kinds(text, kinds)),), (kind_code,))
+    return lines.Charge((), (lines.about(kind_code, _with_kinds(text, kinds)),), (kind_code,))
 
 
 def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
@@ -214,7 +209,7 @@ def _in_pieces(  # noqa: PLR0913, PLR0917 - what is asked for, and where
     usage: Usage,
     times: int,
     kept_s: Decimal | None,
-) -> Charge:
+) -> lines.Charge:
     """Return disks of the size that costs least, whole ones for each of so many times the size."""
     asked_bytes: int = getattr(usage, storage.field)
 
@@ -224,11 +219,11 @@ def _in_pieces(  # noqa: PLR0913, PLR0917 - what is asked for, and where
 
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
-    rate, label = by_month(price, number), storage.label
+    rate, label = lines.by_month(price, number), storage.label
     return _charge(storage.what, rate, label, (price,), offer, usage, pieces=number, kept_s=kept_s)
 
 
-def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
+def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[lines.Charge]:
     """Return the base fee with its included size, where there is one, and what is kept beyond."""
     terms = rules.terms(_OBJECTS.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
@@ -237,15 +232,15 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
         return [_in_pieces(_OBJECTS, terms, offer, usage, 1, usage.kept_apart_s)]
     base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
     beyond, more = _quantity(_OBJECTS, usage, terms), ""
-    rates: list[tuple[Tariff, str, str]] = []
+    rates: list[tuple[lines.Tariff, str, str]] = []
     if included is not None:
         beyond = max(_ZERO, beyond - included.amount)
         size = f"{quantity_text(included.amount)} {included.per}"
         more = Message("bill.beyond-base", size=size)
     if base is not None:
-        rates.append((by_month(base, 1), Message("bill.base-price"), ""))
+        rates.append((lines.by_month(base, 1), Message("bill.base-price"), ""))
     if beyond:
-        rates.append((by_size(terms, beyond), _OBJECTS.label, more))
+        rates.append((lines.by_size(terms, beyond), _OBJECTS.label, more))
     behind, kept_s = tuple(filter(None, (*terms, base, included))), usage.kept_apart_s
     of = _OBJECTS.what
     return [
@@ -259,7 +254,7 @@ USUAL_PLANE = "standard"
 """The control plane that a provider sells without a further name."""
 
 
-def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Charge]:
+def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[lines.Charge]:
     """Return the services that live as long as the machines; only what was asked for."""
     plane = usage.control_plane
     kind = "" if plane == USUAL_PLANE else plane
@@ -285,13 +280,13 @@ def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
     offer: Offer,
     usage: Usage,
     rules: ProviderRules,
-) -> Charge:
+) -> lines.Charge:
     terms = rules.terms(rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
         return _unpriced_service(category, label, offer.provider, rules.kinds(rule))
     price = _for_so_many(terms, usage.count)
     count = number * (usage.count if price.per_machine else 1)
-    rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
+    rate = lines.by_month(price, count) if price.unit == "USD/month" else lines.ByHour(price, count)
     return _charge(category, rate, price.product or label, (price,), offer, usage)
 
 

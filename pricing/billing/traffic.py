@@ -8,17 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from pricing.billing import lines
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
-from pricing.billing.lines import (
-    NOTHING,
-    Charge,
-    MonthPart,
-    Priced,
-    QuoteLine,
-    about,
-    month_parts,
-    together,
-)
 from pricing.billing.provider_rules import Egress, ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
@@ -54,23 +45,25 @@ _OTHER = (
 )
 
 
-def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> lines.Charge:
     """Return the lines of traffic: the internet first, then every other kind asked for."""
-    internet = charge_egress(offer, usage, rules) if usage.egress_bytes else NOTHING
+    internet = charge_egress(offer, usage, rules) if usage.egress_bytes else lines.NOTHING
     requested = [kind for kind in _OTHER if getattr(usage, kind.field)]
     if not requested:
         return internet
-    return together((internet, *(_charge_other(kind, offer, usage, rules) for kind in requested)))
+    return lines.together(
+        (internet, *(_charge_other(kind, offer, usage, rules) for kind in requested))
+    )
 
 
-def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> lines.Charge:
     """Bill traffic at one price a unit; across zones it is billed where it leaves and arrives."""
     to = rules.kind_of(kind.rule, usage.egress_to)
     terms = rules.terms(kind.rule, region=offer.region, kind=to, purchase=offer.purchase)
     terms = terms or rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
         text = Message("traffic.no-price", what=kind.label, place=offer.place)
-        return Charge((), (about("egress", text),), ("egress",))
+        return lines.Charge((), (lines.about("egress", text),), ("egress",))
     price = terms[0]
     quantity = EXACT.divide(Decimal(getattr(usage, kind.field)), price.bytes_per_unit)
     free_rule = rules.rule(kind.free) if kind.free else None
@@ -87,7 +80,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
         if kind.times > 1:
             formula = Message("traffic.ways", formula=formula, n=kind.times)
     rule_text = Message("bill.at", what=kind.label, price=price.price_words)
-    line = QuoteLine(
+    line = lines.QuoteLine(
         what="egress",
         usd=EXACT.multiply(paid, price.amount),
         formula=formula,
@@ -95,24 +88,24 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
         rule=rule_text if kind.times == 1 else Message("traffic.both-ends", rule=rule_text),
         source=price.source,
         as_of=price.as_of,
-        parts=(Priced(paid, price.per, price.amount),),
+        parts=(lines.Priced(paid, price.per, price.amount),),
     )
-    return Charge((line,), caveats(filter(None, (price, free_rule))))
+    return lines.Charge((line,), caveats(filter(None, (price, free_rule))))
 
 
-def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> lines.Charge:
     """Return the egress line, if traffic was asked for and something of its price is known."""
     if not usage.egress_bytes:
-        return Charge((), ())
+        return lines.Charge((), ())
     price = rules.egress(offer.region, usage.egress_to)
     if price is None:
         text = Message("traffic.no-egress-price", place=offer.place)
-        return Charge((), (about("egress", text),), ("egress",))
+        return lines.Charge((), (lines.about("egress", text),), ("egress",))
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
     a_month, warnings = _included(offer, usage, rules, price)
     if usage.egress_to and not rules.kind_of("egress", usage.egress_to):
         text = Message("traffic.one-price", provider=offer.provider, to=usage.egress_to)
-        warnings += (about("egress", text),)
+        warnings += (lines.about("egress", text),)
     warnings += price.caveats
     months = _months(usage)
     allowed = [EXACT.add(price.free_per_month, _earned(a_month, rules, m)) for m in months]
@@ -131,20 +124,22 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
             size=f"{quantity_text(priced_quantity)} {price.unit}",
             rest=f"{quantity_text(unpriced)} {price.unit}",
         )
-        warnings += (about("egress", text),)
+        warnings += (lines.about("egress", text),)
         if not parts:
-            return Charge((), warnings, ("egress",))
+            return lines.Charge((), warnings, ("egress",))
         line = _line(price, parts, _partly(parts, price, free), rules)
-        return Charge((line,), warnings, ("egress",))
-    return Charge((_line(price, parts, _wholly(parts, price, quantity, free), rules),), warnings)
+        return lines.Charge((line,), warnings, ("egress",))
+    return lines.Charge(
+        (_line(price, parts, _wholly(parts, price, quantity, free), rules),), warnings
+    )
 
 
-def _months(usage: Usage) -> tuple[MonthPart, ...]:
+def _months(usage: Usage) -> tuple[lines.MonthPart, ...]:
     """Return the months that the machines' life lies in."""
-    return month_parts(usage.life_s, usage.start)
+    return lines.month_parts(usage.life_s, usage.start)
 
 
-def _over(quantity: Decimal, month: MonthPart, free: Decimal) -> Decimal:
+def _over(quantity: Decimal, month: lines.MonthPart, free: Decimal) -> Decimal:
     """Return what of the traffic of a month is beyond its allowance."""
     return max(_ZERO, EXACT.subtract(EXACT.multiply(quantity, month.fraction), free))
 
@@ -157,13 +152,13 @@ def _included(
         if rules.transfer_full_after_h is None:
             return _ZERO, ()
         text = Message("traffic.included-unknown", machine=offer.name)
-        return _ZERO, (about("egress", text),)
+        return _ZERO, (lines.about("egress", text),)
     included_bytes = Decimal(str(offer.included_transfer_gib)) * BYTES_PER_UNIT["GiB"]
     a_month = EXACT.divide(included_bytes, BYTES_PER_UNIT[price.unit])
     return EXACT.multiply(a_month, Decimal(usage.count)), ()
 
 
-def _earned(a_month: Decimal, rules: ProviderRules, month: MonthPart) -> Decimal:
+def _earned(a_month: Decimal, rules: ProviderRules, month: lines.MonthPart) -> Decimal:
     """Return the included traffic of one month.
 
     Where it grows by the second, its full size is reached after `transfer_full_after_h`.
@@ -221,15 +216,15 @@ def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
 
 def _line(
     price: Egress, parts: Sequence[_TierPart], pricing: _Words, rules: ProviderRules
-) -> QuoteLine:
+) -> lines.QuoteLine:
     """Return the line; traffic within what is free is all of it at nothing."""
     formula, numbers = pricing
     origin = parts[0][1] if parts else (rules.rule("egress_free") or price.tiers[0])
-    priced = [Priced(quantity, price.unit, tier.amount) for quantity, tier in parts]
+    priced = [lines.Priced(quantity, price.unit, tier.amount) for quantity, tier in parts]
     full_after_h, rule = rules.transfer_full_after_h, price.rule
     if full_after_h is not None:
         rule = Message("traffic.earned", h=quantity_text(full_after_h), rule=rule)
-    return QuoteLine(
+    return lines.QuoteLine(
         what="egress",
         usd=sum_exactly(EXACT.multiply(quantity, tier.amount) for quantity, tier in parts),
         formula=formula,
@@ -237,5 +232,5 @@ def _line(
         rule=rule,
         source=origin.source,
         as_of=origin.as_of,
-        parts=tuple(priced) or (Priced(Decimal(numbers[0]), price.unit, _ZERO),),
+        parts=tuple(priced) or (lines.Priced(Decimal(numbers[0]), price.unit, _ZERO),),
     )

@@ -10,26 +10,10 @@ from functools import partial
 
 from pricing.errors import ProviderError
 from pricing.tables import objects
+from providers import interface
 from providers.aws import access, calls, inventory, placement, schedule
 from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
 from providers.aws.inventory import resource
-from providers.interface import (
-    MACHINE,
-    OUTSIDE,
-    Cloud,
-    Connection,
-    Creation,
-    ExistenceCheck,
-    JournaledResource,
-    LaunchSpec,
-    Listing,
-    MarksByRun,
-    NoCapacityError,
-    Place,
-    Regions,
-    Resource,
-    UncertainError,
-)
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.connection import with_caller
 
@@ -47,7 +31,7 @@ docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
 _Json = dict[str, object]
 
 
-def connect(connection: Connection) -> "AwsCloud":
+def connect(connection: interface.Connection) -> "AwsCloud":
     """Return the account of the SDK's own chain of credentials.
 
     Raises:
@@ -59,7 +43,7 @@ def connect(connection: Connection) -> "AwsCloud":
 
 
 @dataclass(kw_only=True)
-class AwsCloud(Cloud):
+class AwsCloud(interface.Cloud):
     """An account.
 
     Attributes:
@@ -70,7 +54,7 @@ class AwsCloud(Cloud):
     session: access.AwsClient = field(repr=False)
     name: str = PROVIDER
     lag_s: float = _LAG_S
-    kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
+    kinds: tuple[str, ...] = (*KINDS, interface.OUTSIDE)
     _account_id: str = ""
     _clients: access.AwsClients = field(init=False, repr=False)
 
@@ -84,17 +68,21 @@ class AwsCloud(Cloud):
         return self._clients.get("scheduler", region, repeats=repeats)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
+    def resources_to_create(
+        spec: interface.LaunchSpec, target: interface.Place
+    ) -> tuple[interface.Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, target))
 
     @staticmethod
-    def external_terminators(spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(
+        spec: interface.LaunchSpec, machine: interface.Resource
+    ) -> tuple[interface.Creation, ...]:
         """Return a schedule that ends the machine, where the account has a role for it; pure."""
         return (schedule.of_machine(spec, machine),) if spec.end_role else ()
 
     @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(spec: interface.LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and its own power-off, which terminates it; pure."""
         spot = spec.places[0].purchase == "spot"
         own = "at the deadline each machine powers off, and EC2 terminates what powers off"
@@ -108,10 +96,10 @@ class AwsCloud(Cloud):
             *((schedule.in_words(spec),) if spec.end_role else ()),
         )
 
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+    def check(self, spec: interface.LaunchSpec) -> tuple[interface.LaunchSpec, tuple[str, ...]]:
         """Return the launch with the zones that have each type, and what the quotas say."""
         spec = with_caller(spec, placement.private_endpoint(self._ec2(access.HOME)))
-        places: list[Place] = []
+        places: list[interface.Place] = []
         notes: list[str] = []
         for target in spec.places:
             placed = replace(
@@ -140,7 +128,9 @@ class AwsCloud(Cloud):
             notes.append(placement.check_quota(self.session, placed, spec.count))
             places += [replace(placed, zone=zone) for zone in zones]
         if not places:
-            raise NoCapacityError((*notes, "AWS offers the size nowhere that was asked for."))
+            raise interface.NoCapacityError(
+                (*notes, "AWS offers the size nowhere that was asked for.")
+            )
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(notes))
 
     def account(self) -> str:
@@ -186,9 +176,9 @@ class AwsCloud(Cloud):
         )
         return tuple(sorted(str(o["Location"]) for p in pages for o in p["InstanceTypeOfferings"]))
 
-    def create(self, creation: Creation) -> Resource:
+    def create(self, creation: interface.Creation) -> interface.Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
-        if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
+        if creation.kind == interface.OUTSIDE:  # the name makes a second call one that does nothing
             with access.sdk_errors(f"making {creation.name}"):
                 return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
@@ -198,10 +188,10 @@ class AwsCloud(Cloud):
             self._allow(str(answer["GroupId"]), creation)
         created = resource(creation.kind, answer, creation.region, {})
         if created is None:
-            raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
+            raise interface.UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
         return created
 
-    def _allow(self, group_id: str, creation: Creation) -> None:
+    def _allow(self, group_id: str, creation: interface.Creation) -> None:
         """Set the rules of a group; asking twice does no harm, so the SDK may repeat it.
 
         Raises:
@@ -216,22 +206,24 @@ class AwsCloud(Cloud):
                 text = access.sentence(f"opening port 22 of {creation.name}", error)
                 raise ProviderError(text) from None
 
-    def _list(self, regions: Regions, kinds: tuple[str, ...], marks_by_run: MarksByRun) -> Listing:
+    def _list(
+        self, regions: interface.Regions, kinds: tuple[str, ...], marks_by_run: interface.MarksByRun
+    ) -> interface.Listing:
         """Return everything with our marks or in our groups, each region and kind on its own."""
         tagged_kinds = tuple(kind for kind in kinds if kind in KINDS)
         listing = inventory.listing(self._clients, regions, tagged_kinds, marks_by_run)
-        if OUTSIDE not in kinds:
+        if interface.OUTSIDE not in kinds:
             return listing
         return self.with_schedules(listing, regions, marks_by_run)
 
     def with_schedules(
         self,
-        listing: Listing,
-        regions: Regions,
-        marks_by_run: MarksByRun,
+        listing: interface.Listing,
+        regions: interface.Regions,
+        marks_by_run: interface.MarksByRun,
         *,
         of_pools: bool = False,
-    ) -> Listing:
+    ) -> interface.Listing:
         """Return a listing with the schedules of our machines, or pools, as far as they are shown.
 
         Where they are not, for want of the service or of a permission, that need not be told: a
@@ -239,24 +231,26 @@ class AwsCloud(Cloud):
         """
         runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
         places = {owned.region for owned in listing.resources} if regions is None else regions
-        schedules: list[Resource] = []
+        schedules: list[interface.Resource] = []
         for place in sorted(places):
             with suppress(Exception):  # botocore makes its errors at run time
                 scheduler = self._scheduler(place, repeats=False)
                 schedules += tuple(schedule.listed(scheduler, place, runs, of_pools=of_pools))
         return replace(listing, resources=(*listing.resources, *schedules))
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(
+        self, entry: interface.JournaledResource, marks: OwnershipTags
+    ) -> interface.ExistenceCheck:
         """Return what EC2 answers about that id."""
-        if entry.kind == OUTSIDE:
+        if entry.kind == interface.OUTSIDE:
             with access.sdk_errors(f"looking at {entry.name}"):
                 owned = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
             if owned is None:
-                return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
-            return ExistenceCheck.present(owned)
+                return interface.ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
+            return interface.ExistenceCheck.present(owned)
         return inventory.look(self._clients, entry, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: interface.Resource) -> str:
         """Return what EC2 says that it does when the instance powers off.
 
         Where that may not be read, `check` has said so.
@@ -272,19 +266,21 @@ class AwsCloud(Cloud):
             return ""
         return f"EC2 answers its power-off with {behaviour or 'nothing'}, and not with its end"
 
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(
+        self, resource: interface.Resource, marks: OwnershipTags
+    ) -> tuple[interface.Resource, ...]:
         """Rewrite the tag of the deadline; a schedule moves by as much."""
         with access.sdk_errors(f"moving the deadline of {resource.name}"):
-            if resource.kind == OUTSIDE:
+            if resource.kind == interface.OUTSIDE:
                 schedule.move(self._scheduler(resource.region), resource, marks)
             else:
                 tag = {"Key": DEADLINE_TAG, "Value": marks.tags()["deadline"]}
                 self._ec2(resource.region).create_tags(Resources=[resource.id], Tags=[tag])
         return ()
 
-    def destroy(self, resource: Resource) -> bool:
+    def destroy(self, resource: interface.Resource) -> bool:
         """Make one call by id; False where AWS knows no such id."""
-        if resource.kind == OUTSIDE:
+        if resource.kind == interface.OUTSIDE:
             call = partial(self._scheduler(resource.region).delete_schedule, Name=resource.id)
         else:
             row = KINDS[resource.kind]
@@ -319,7 +315,7 @@ def _tags(arguments: _Json) -> object:
     return objects(arguments["TagSpecifications"])[0]["Tags"]
 
 
-_MAKERS = {"key-pair": _make_key, "security-group": _make_group, MACHINE: _make_machine}
+_MAKERS = {"key-pair": _make_key, "security-group": _make_group, interface.MACHINE: _make_machine}
 
 
 CLOUD = AwsCloud

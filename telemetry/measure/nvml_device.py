@@ -8,24 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from telemetry.measure import driver
 from telemetry.measure.capture_file import Notes, Pace
-from telemetry.measure.driver import (
-    LACKING,
-    LOST,
-    Code,
-    CodeVerdict,
-    Handle,
-    Nvml,
-    code_of,
-    failures,
-    verdict,
-)
 from telemetry.measure.nvml_counters import LEAST_S, OF_ALL, Gpm, PcieThread
 from telemetry.measure.nvml_processes import Holder, ProcessMemory, ProcessUtilisation
 from telemetry.readers.units import GIB, MIB, THROTTLE_BITS
 from telemetry.recording.recording import GpuIdentity
 
-Way = Callable[[Nvml, Handle], dict[str, float]]
+Way = Callable[[driver.Nvml, driver.Handle], dict[str, float]]
 
 
 KIB_PER_MIB = 1024
@@ -52,7 +42,9 @@ class _NvmlReading:
     quiet: bool = False
 
 
-def fields(nvml: Nvml, handle: Handle, ids: list[int | tuple[int, int]]) -> list[Nvml]:
+def fields(
+    nvml: driver.Nvml, handle: driver.Handle, ids: list[int | tuple[int, int]]
+) -> list[driver.Nvml]:
     """Return the values of fields.
 
     Raises:
@@ -65,7 +57,7 @@ def fields(nvml: Nvml, handle: Handle, ids: list[int | tuple[int, int]]) -> list
     return values
 
 
-def _utilisation(nvml: Nvml, handle: Handle) -> dict[str, float]:
+def _utilisation(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
     rates = nvml.nvmlDeviceGetUtilizationRates(handle)
     return {"util.kernel_time": rates.gpu / 100, "util.mem_controller": rates.memory / 100}
 
@@ -73,14 +65,14 @@ def _utilisation(nvml: Nvml, handle: Handle) -> dict[str, float]:
 def _memory(*version: str) -> Way:
     """Return a way to memory in use; version 2 leaves out what the driver reserves."""
 
-    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
         versions = (getattr(nvml, name) for name in version)
         return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle, *versions).used / GIB}
 
     return way
 
 
-def _power_instant(nvml: Nvml, handle: Handle) -> dict[str, float]:
+def _power_instant(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
     """Return the power now: what a device that gives no mean over a second has."""
     (now,) = fields(nvml, handle, [nvml.NVML_FI_DEV_POWER_INSTANT])
     return {"power.board_w": now.value.uiVal / 1e3}
@@ -96,7 +88,7 @@ def _scaled(slot: str, call: str, factor: float = 1.0, *constants: str) -> Way:
         constants: names of further arguments.
     """
 
-    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
         value = getattr(nvml, call)(handle, *(getattr(nvml, name) for name in constants))
         return {slot: (value[0] if isinstance(value, list) else value) * factor}
 
@@ -104,13 +96,13 @@ def _scaled(slot: str, call: str, factor: float = 1.0, *constants: str) -> Way:
 
 
 def _throttled(call: str) -> Way:
-    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
         return {"throttle.fraction": float(bool(getattr(nvml, call)(handle) & THROTTLE_BITS))}
 
     return way
 
 
-def _pcie(nvml: Nvml, handle: Handle) -> dict[str, float]:
+def _pcie(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
     """Return bytes, where the counter has 64 bits: one of 32 overflows in a second's traffic."""
     sent, received = fields(
         nvml, handle, [nvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, nvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES]
@@ -123,7 +115,7 @@ def _pcie(nvml: Nvml, handle: Handle) -> dict[str, float]:
     }
 
 
-def _nvlink(nvml: Nvml, handle: Handle) -> dict[str, float]:
+def _nvlink(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
     """Return the KiB of payload over all links."""
     sent, received = fields(
         nvml,
@@ -221,9 +213,9 @@ class Device:
 
     def __init__(  # noqa: PLR0913 - what tells a device from an instance
         self,
-        nvml: Nvml,
+        nvml: driver.Nvml,
         identity: GpuIdentity,
-        handle: Handle,
+        handle: driver.Handle,
         shared: "Shared",
         *,
         split: bool = False,
@@ -295,9 +287,13 @@ class Device:
         of = self._of or self
         try:
             self._gpm = Gpm(self._nvml, of.handle, self._instance)
-        except failures(self._nvml) as error:
-            code = code_of(error)
-            why = LACKING[Code(code)] if verdict(code) is CodeVerdict.NEVER else str(error)
+        except driver.failures(self._nvml) as error:
+            code = driver.code_of(error)
+            why = (
+                driver.LACKING[driver.Code(code)]
+                if driver.verdict(code) is driver.CodeVerdict.NEVER
+                else str(error)
+            )
             self._shared.notes.lacks(self.label, GPM_SLOTS, why)
 
     def _read_gpm(self, row: DeviceRow, now_s: float) -> None:
@@ -343,8 +339,8 @@ class Device:
             return {}
         try:
             own = self._utilisation.share(self.handle, pids, now_s, total)
-        except failures(self._nvml) as error:
-            if verdict(code_of(error)) is not CodeVerdict.NEVER:
+        except driver.failures(self._nvml) as error:
+            if driver.verdict(driver.code_of(error)) is not driver.CodeVerdict.NEVER:
                 raise
             self._cannot_tell_apart("the driver does not tell the processes on it apart")
             return {}
@@ -364,11 +360,11 @@ class Device:
             way = reading.ways[self._way[reading.name]]
             try:
                 row.values.update(way(nvml, self.handle))
-            except failures(nvml) as error:
-                code = code_of(error)
+            except driver.failures(nvml) as error:
+                code = driver.code_of(error)
                 stuck = self._failures[reading.name] >= _STUBBORN - 1
                 has_more = self._way[reading.name] + 1 < len(reading.ways)
-                if has_more and (stuck or verdict(code) is CodeVerdict.NEVER):
+                if has_more and (stuck or driver.verdict(code) is driver.CodeVerdict.NEVER):
                     self._way[reading.name] += 1
                     continue
                 self._fail(reading.name, code, reading)
@@ -381,17 +377,17 @@ class Device:
             return
         try:
             row.values.update(read())
-        except failures(self._nvml) as error:
-            self._fail(reading, code_of(error))
+        except driver.failures(self._nvml) as error:
+            self._fail(reading, driver.code_of(error))
         else:
             self._failures.pop(reading, None)
 
     def _fail(self, name: str, code: int, reading: _NvmlReading | None = None) -> None:
         """Draw the consequence of a failed call."""
-        outcome = verdict(code)
-        if outcome is CodeVerdict.GONE:
+        outcome = driver.verdict(code)
+        if outcome is driver.CodeVerdict.GONE:
             self._lose(code)
-        elif outcome is CodeVerdict.NEVER:
+        elif outcome is driver.CodeVerdict.NEVER:
             self._drop(name, code, reading)
         else:
             self._failures[name] += 1
@@ -405,7 +401,7 @@ class Device:
     def _lose(self, code: int) -> None:
         self.lost = True
         after = self._shared.elapsed_s()
-        how = LOST[Code(code)]
+        how = driver.LOST[driver.Code(code)]
         self._shared.notes.say(
             f"{self.label} {how} {after:.0f} s after the start; its readings end there. "
             "Look for its Xid in `dmesg`."
@@ -419,7 +415,7 @@ class Device:
         if reading is PCIE:
             self._shared.pcie.add(self.identity.key, self.handle)
         if reading is None or not reading.quiet:
-            self._shared.notes.lacks(self.label, name, LACKING[Code(code)])
+            self._shared.notes.lacks(self.label, name, driver.LACKING[driver.Code(code)])
 
     def _drop_counters(self, row: DeviceRow) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""

@@ -15,15 +15,7 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import GpuReadings, Hardware
 from pricing import hardware
 from pricing.message import Message
-from telemetry.profiling.machines import (
-    LoggedRows,
-    device_names,
-    host_name,
-    identities,
-    machines_of,
-    model_name,
-    placed,
-)
+from telemetry.profiling import machines
 from telemetry.readers.hints import Hints
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import (
@@ -46,13 +38,15 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for recording in recordings for note in recording.notes]
     recordings = _aligned(recordings, notes)
-    places = machines_of([LoggedRows(recording) for recording in recordings], notes)
-    devices = placed([recording.gpus for recording in recordings], places)
-    names = device_names(devices, places)
+    places = machines.machines_of(
+        [machines.LoggedRows(recording) for recording in recordings], notes
+    )
+    devices = machines.placed([recording.gpus for recording in recordings], places)
+    names = machines.device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
     filled = [frame for frame in frames if len(frame)] or frames
     samples = _in_order(_once(filled) if len(filled) > 1 else filled[0])
-    gpus = identities(devices, names)
+    gpus = machines.identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
     configured = (r.settings for r in recordings if r.settings != RunSettings())
@@ -208,11 +202,13 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
     """
     models = sorted({gpu.model for gpu in merged.gpus if gpu.model})
     memories = [gpu.memory_gib for gpu in merged.gpus if gpu.memory_gib and gpu.partition is None]
-    distinct = {model_name(model, None) for model in models}
+    distinct = {machines.model_name(model, None) for model in models}
     model, notes = hints.gpu, list[str]()
     if len(distinct) == 1 and (hints.gpu is None or hardware.find(models[0]) is not None):
         model, smallest = models[0], min(memories, default=None)
-        if hints.gpu and model_name(hints.gpu, smallest) != model_name(model, smallest):
+        if hints.gpu and machines.model_name(hints.gpu, smallest) != machines.model_name(
+            model, smallest
+        ):
             notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
         cause = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
@@ -276,6 +272,6 @@ def _slice_named(gpu: GpuIdentity) -> str | None:
 
 def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
     """Return an id of the one machine that all devices stand in: a digest, as names are private."""
-    names = {host_name(gpu) for gpu in gpus if gpu.host}
+    names = {machines.host_name(gpu) for gpu in gpus if gpu.host}
     name = names.pop() if len(names) == 1 else None
     return name and f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"

@@ -17,15 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.profile.model import Phase
-from telemetry.profiling.window import (
-    Columns,
-    Covered,
-    by_gpu,
-    columns_of,
-    durations,
-    load_of,
-    main_times,
-)
+from telemetry.profiling import window
 from telemetry.recording.observed import PAUSES, Observed, Pause
 from telemetry.recording.recording import GPU, TIME, Recording
 
@@ -79,8 +71,8 @@ def _ticks(
     samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
 ) -> _Ticks | None:
     columns = [name for name in (GPU, TIME, *LOADS, _POWER, _MEMORY) if name in samples]
-    devices = [rows for _, rows in by_gpu(samples[columns])]
-    loads = [load for rows in devices if (load := load_of(rows)) is not None]
+    devices = [rows for _, rows in window.by_gpu(samples[columns])]
+    loads = [load for rows in devices if (load := window.load_of(rows)) is not None]
     stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
@@ -95,7 +87,7 @@ def _ticks(
     power = [_at(clock, *read) for rows in devices if (read := _read_of(rows, _POWER))]
     return _Ticks(
         t_s=clock,
-        stood_s=durations(clock),
+        stood_s=window.durations(clock),
         busy=np.max(busy, axis=0) if busy else np.full(len(clock), np.nan),
         ran=np.max(ran, axis=0) if ran else np.zeros(len(clock)),
         host=_host(clock, host),
@@ -114,7 +106,9 @@ def _spins(
     return np.asarray(all_wait & (drawn_w < _SPINNING_POWER * np.quantile(drawn_w, 0.95)))
 
 
-def _read_of(rows: Columns, slot: str) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _read_of(
+    rows: window.Columns, slot: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     if slot in rows and (finite := np.isfinite(rows[slot])).any():
         return rows["t_s"][finite], rows[slot][finite]
     return None
@@ -124,7 +118,9 @@ def _host(clock: NDArray[np.float64], host: pd.DataFrame | None) -> NDArray[np.f
     if host is None or "cpu_util" not in host or not host["cpu_util"].notna().any():
         return np.full(len(clock), np.nan)
     rows = host[host["cpu_util"].notna()]
-    return _at(clock, main_times(columns_of(rows)), rows["cpu_util"].to_numpy(dtype=float))
+    return _at(
+        clock, window.main_times(window.columns_of(rows)), rows["cpu_util"].to_numpy(dtype=float)
+    )
 
 
 def _at(
@@ -212,11 +208,11 @@ def _overlap(ticks: _Ticks, pauses: list[Pause]) -> NDArray[np.float64]:
     return _paused(pauses).within(ticks.t_s, ticks.t_s + ticks.stood_s)
 
 
-def _paused(pauses: list[Pause]) -> Covered:
+def _paused(pauses: list[Pause]) -> window.Covered:
     """Return the time in pauses; what stands for several is spread over the time of them all."""
     long = [pause for pause in pauses if pause.end_s > pause.start_s]
     begins, ends = [pause.start_s for pause in long], [pause.end_s for pause in long]
-    return Covered(begins, ends, [p.length_s / (p.end_s - p.start_s) for p in long])
+    return window.Covered(begins, ends, [p.length_s / (p.end_s - p.start_s) for p in long])
 
 
 MOST_POINTS = 400
@@ -274,7 +270,7 @@ def time_line(
     if longest < 2:  # noqa: PLR2004 - one instant cannot be drawn
         return None
     times = [load.index.to_numpy(dtype=float) for load in read]
-    last_s = max(float(t[-1] + durations(t)[-1]) for t in times)
+    last_s = max(float(t[-1] + window.durations(t)[-1]) for t in times)
     edges = np.linspace(min(float(t[0]) for t in times), last_s, min(points, longest) + 1)
     busy = np.array([_means(load, edges) for load in read])
     finite = np.isfinite(busy)
@@ -299,9 +295,9 @@ def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
 def _means(read: pd.Series, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the time-weighted mean between neighbouring edges; NaN where nothing stood."""
     t_s = read.index.to_numpy(dtype=float)
-    until, spans = t_s + durations(t_s), (edges[:-1], edges[1:])
-    total = Covered(t_s, until).within(*spans)
-    part = Covered(t_s, until, read.to_numpy(dtype=float)).within(*spans)
+    until, spans = t_s + window.durations(t_s), (edges[:-1], edges[1:])
+    total = window.Covered(t_s, until).within(*spans)
+    part = window.Covered(t_s, until, read.to_numpy(dtype=float)).within(*spans)
     return np.where(total > 0, part / np.where(total > 0, total, 1.0), np.nan)
 
 
@@ -324,7 +320,7 @@ def _phases(
     names = np.array(_labels(ticks, observed), dtype=object)
     kinds = sorted(set(names))
     spans, until = (edges[:-1], edges[1:]), ticks.t_s + ticks.stood_s
-    spent = np.array([Covered(ticks.t_s, until, names == k).within(*spans) for k in kinds])
+    spent = np.array([window.Covered(ticks.t_s, until, names == k).within(*spans) for k in kinds])
     pauses = observed.pauses if observed is not None else ()
     by_kind = ([pause for pause in pauses if pause.kind == kind] for kind in PAUSES)
     paused = np.array([_paused(own).within(*spans) for own in by_kind])

@@ -28,16 +28,9 @@ from templates.language.translate import (
 )
 from templates.page.gpu_map import map_after, map_before
 from templates.page.pieces import engineer_usd, what_if_table
+from templates.reports import fleet_rows
 from templates.reports.decision import after, paid_back, year, year_words
 from templates.reports.first_screen import first_screen
-from templates.reports.fleet_rows import (
-    Alike,
-    alternative,
-    gpus_sentence,
-    group_alike,
-    group_row,
-    sureness,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -102,7 +95,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
         over_time: what was recorded over time, by job.
     """
     single, screen = len(plan.jobs) == 1, first_screen(plan)
-    groups = group_alike(plan)
+    groups = fleet_rows.group_alike(plan)
     numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return (
         _environment()
@@ -123,12 +116,15 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
             rate=int(engineer_usd(plan)),
             before=map_before(plan) if plan.fleet else [],
             after=map_after(plan) if plan.fleet else [],
-            gpus_sentence=gpus_sentence,
-            alternative=alternative,
+            gpus_sentence=fleet_rows.gpus_sentence,
+            alternative=fleet_rows.alternative,
             ticks=_ticks(plan),
             details_of=[_details(g, plan, numbers, over_time) for g in groups[:_TOLD]],
             job_heads=_job_heads(plan),
-            job_rows=[(job, group_row(Alike(jobs=(job,)), plan)) for job in plan.jobs],
+            job_rows=[
+                (job, fleet_rows.group_row(fleet_rows.Alike(jobs=(job,)), plan))
+                for job in plan.jobs
+            ],
             notes=[translate_text(note) for note in (*plan.assumptions, *plan.warnings)][:_NOTES],
             data=_safe_json(
                 {
@@ -233,7 +229,7 @@ def _advised(plan: Plan, total: RecommendedTotal) -> CostRange:
 
 def _use(plan: Plan) -> str:
     if plan.fleet is not None:
-        return gpus_sentence(plan.fleet)
+        return fleet_rows.gpus_sentence(plan.fleet)
     busy = plan.jobs[0].busy_fraction if len(plan.jobs) == 1 else UNSET
     if busy is UNSET:
         return _("GPU use unknown")
@@ -301,7 +297,7 @@ def pair(plan: Plan) -> list[_Bar]:
 def _lines(screen: FirstScreen, plan: Plan) -> list[str]:
     """Return the lines of the first screen but for what is paid and what to do."""
     lines = [line for line in (*screen.facts, *screen.notes) if line.kind != "pay"]
-    return [*(f"{line.label}{_(': ')}{line.text}" for line in lines), sureness(plan)]
+    return [*(f"{line.label}{_(': ')}{line.text}" for line in lines), fleet_rows.sureness(plan)]
 
 
 def steps(screen: FirstScreen, plan: Plan) -> list[_Bar]:
@@ -354,7 +350,7 @@ class _Details:
 
 
 def _details(
-    group: Alike, plan: Plan, numbers: Mapping[str, int], over_time: Mapping[str, Any]
+    group: fleet_rows.Alike, plan: Plan, numbers: Mapping[str, int], over_time: Mapping[str, Any]
 ) -> _Details:
     job = group.first
     curves, ends, phases = _drawn(over_time.get(job.name))

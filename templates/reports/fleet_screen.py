@@ -13,22 +13,9 @@ from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import machine_name, money_range, money_text, period_words, whole_dollars
+from templates.reports import job_screen
 from templates.reports.decision import work_hours
 from templates.reports.fleet_rows import Alike, group_alike, group_row, names
-from templates.reports.job_screen import (
-    Action,
-    FirstScreen,
-    Line,
-    assumed_price,
-    doubts_of_recording,
-    gpus_of,
-    next_command,
-    note_of,
-    plan_argument,
-    saved_words,
-    trial_action,
-    with_plan,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +31,7 @@ _SPARE = "spare-copies"
 _ZERO = Decimal(0)
 
 
-def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
+def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
     """Return the first lines of several jobs.
 
     Args:
@@ -54,7 +41,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     costs = [job.baseline.cost.total for job in plan.jobs]
     paid = sum((cost for cost in costs if cost is not None), _ZERO)
     fleet, causes, wasted = plan.fleet, _waste_by_cause(plan), _wasted_usd(plan)
-    gpus = fleet.gpus_before if fleet else sum(map(gpus_of, plan.jobs))
+    gpus = fleet.gpus_before if fleet else sum(map(job_screen.gpus_of, plan.jobs))
     rows = group_alike(plan)
     command, groups = _fleet_command(plan, rows), [g for g in rows if not g.first.ended]
     ended = [job for group in rows if group.first.ended for job in group.jobs]
@@ -67,10 +54,10 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     more = sum(len(group.jobs) for group in groups[shown:])
-    return FirstScreen(
+    return job_screen.FirstScreen(
         title=_fleet_title(plan, gpus, rows) + read_from,
         facts=(
-            Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
+            job_screen.Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
             *assumed,
             *_wasted_by_all(causes, wasted, paid),
             *by_team,
@@ -79,7 +66,10 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
         actions=(*stopped, *tries, *_fleet_actions(plan, tries)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
-        notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
+        notes=(
+            *_fleet_doubts(plan),
+            job_screen.Line(label=_("Run"), text=job_screen.with_plan(command)),
+        ),
         commands=(command,),
         paid_usd=paid,
         wasted_usd=wasted,
@@ -89,21 +79,21 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     )
 
 
-def _fleet_doubts(plan: Plan) -> Iterator[Line]:
+def _fleet_doubts(plan: Plan) -> Iterator[job_screen.Line]:
     """Yield the number of jobs of which too little was read, and of recordings in doubt."""
     labels = {"read.early-ends": _("Ended"), _BUDGET: _("Budget")}
-    notes = map(note_of, (*plan.warnings, *plan.assumptions))
+    notes = map(job_screen.note_of, (*plan.warnings, *plan.assumptions))
     for note in dict.fromkeys(note for _job, note in notes):
         if note is not None and note.code in labels:
-            yield Line(label=labels[note.code], text=translate_text(note))
+            yield job_screen.Line(label=labels[note.code], text=translate_text(note))
     fleet = plan.fleet
     unread = Message("share.too-little-read")
     if n := sum(job.detail == unread for job in fleet.unmoved) if fleet else 0:
         ask = _("too little was read of {n} jobs; a day of readings shows who can share", n=n)
-        yield Line(label=_("Settle it"), text=ask)
-    if n := len(list(doubts_of_recording(plan))):
+        yield job_screen.Line(label=_("Settle it"), text=ask)
+    if n := len(list(job_screen.doubts_of_recording(plan))):
         text = _("{n} doubts about recordings and their machines: -v", n=n)
-        yield Line(label=_("Note"), text=text, kind="spare")
+        yield job_screen.Line(label=_("Note"), text=text, kind="spare")
 
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
@@ -147,10 +137,10 @@ def _all_pay(plan: Plan) -> str:
     return text
 
 
-def _assumed(plan: Plan) -> list[Line]:
+def _assumed(plan: Plan) -> list[job_screen.Line]:
     """Return on which machines jobs were taken to run, where nothing says it."""
     prices = {
-        machine_name(offer): assumed_price(offer, job, plan)
+        machine_name(offer): job_screen.assumed_price(offer, job, plan)
         for job in plan.jobs
         if job.baseline.assumed and (offer := job.baseline.offer) is not None
     }
@@ -160,14 +150,14 @@ def _assumed(plan: Plan) -> list[Line]:
     if len(prices) == 1:
         machines = _("{where} ({price})", where=machines, price=prices[machines])
     text = _("{machines}; --machine says what it is", machines=machines)
-    return [Line(label=_("Assumed"), text=text, kind="note")]
+    return [job_screen.Line(label=_("Assumed"), text=text, kind="note")]
 
 
 def _mean_busy(plan: Plan) -> float | None:
     """Return the share of the time that GPUs are busy, over all that are paid and measured."""
     if plan.use is not UNSET:
         return None if plan.use.busy_fraction is None else float(plan.use.busy_fraction)
-    shares = [(job.busy_fraction, gpus_of(job) or 1) for job in plan.jobs]
+    shares = [(job.busy_fraction, job_screen.gpus_of(job) or 1) for job in plan.jobs]
     measured = [(float(busy), n) for busy, n in shares if busy is not UNSET]
     total = sum(n for _busy, n in measured)
     return sum(busy * n for busy, n in measured) / total if total else None
@@ -209,7 +199,9 @@ def _idle_by_job(plan: Plan) -> Mapping[str, Decimal]:
     return {} if plan.use is UNSET else plan.use.idle_by_job
 
 
-def _wasted_by_all(by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decimal) -> list[Line]:
+def _wasted_by_all(
+    by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decimal
+) -> list[job_screen.Line]:
     """Return what all jobs waste together, and the cause of most of it."""
     if not wasted or not paid:
         return []
@@ -220,15 +212,15 @@ def _wasted_by_all(by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decim
         share=report_text.percent(float(wasted / paid)),
     )
     if not cause:
-        return [Line(label=_("Wasted"), text=amount, kind="waste")]
+        return [job_screen.Line(label=_("Wasted"), text=amount, kind="waste")]
     text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
     if by_cause[cause] < wasted:
         largest = whole_dollars(by_cause[cause])
         text += _(" ({usd} of it)", usd=largest)
-    return [Line(label=_("Wasted"), text=text, kind="waste")]
+    return [job_screen.Line(label=_("Wasted"), text=text, kind="waste")]
 
 
-def _teams(plan: Plan) -> list[Line]:
+def _teams(plan: Plan) -> list[job_screen.Line]:
     """Return who pays most, today and after what is recommended."""
     labels = () if plan.teams is UNSET else plan.teams
     teams = [team for team in labels if team.name and team.usd]
@@ -247,7 +239,9 @@ def _teams(plan: Plan) -> list[Line]:
         usd, then = whole_dollars(row.usd), whole_dollars(row.recommended_usd)
         text = _("{teams}; held by no job {usd} -> {then}", teams=text, usd=usd, then=then)
     return [
-        Line(label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text)
+        job_screen.Line(
+            label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text
+        )
     ]
 
 
@@ -259,14 +253,14 @@ def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
     return _(" ({share} idle)", share=share)
 
 
-def _stopped(jobs: tuple[JobPlan, ...], plan: Plan) -> list[Action]:
+def _stopped(jobs: tuple[JobPlan, ...], plan: Plan) -> list[job_screen.Action]:
     """Return the jobs to be ended, as what is done first."""
     if not jobs:
         return []
     together = Alike(jobs=jobs)
     text = _("{jobs}: no kernel ran in all of the recording", jobs=together.title)
     figures = (_frees(_gpus_of_ended(jobs)), _given_back(together, plan))
-    return [Action(label=_("Stop"), text=text, figures=figures)]
+    return [job_screen.Action(label=_("Stop"), text=text, figures=figures)]
 
 
 def _gpus_of_ended(jobs: Sequence[JobPlan]) -> int:
@@ -308,7 +302,7 @@ def _is_owed(plan: Plan) -> bool:
     return total is not None and total.owed_usd > 0 and total.cost.mid >= total.owed_usd
 
 
-def _trials(plan: Plan) -> list[Action]:
+def _trials(plan: Plan) -> list[job_screen.Action]:
     """Return services that fewer copies may answer, and jobs for a paid machine that is idle."""
     return [
         action
@@ -317,7 +311,7 @@ def _trials(plan: Plan) -> list[Action]:
     ][:_SERVICES_SHOWN]
 
 
-def _trial(note: Message) -> Action | None:
+def _trial(note: Message) -> job_screen.Action | None:
     """Return what a note of the plan says to try first; None where it says nothing of it."""
     params = note.params
     if note.code == "note.fewer-copies":
@@ -335,17 +329,19 @@ def _trial(note: Message) -> Action | None:
         share = float(str(params["fraction"]))
     else:
         return None
-    return Action(label=_("Try"), text=text, figures=(f"${params['usd']}", saved_words(share)))
+    return job_screen.Action(
+        label=_("Try"), text=text, figures=(f"${params['usd']}", job_screen.saved_words(share))
+    )
 
 
-def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
+def _fleet_actions(plan: Plan, tries: Sequence[job_screen.Action]) -> list[job_screen.Action]:
     """Return what can be done on today's machines, then all of it, or what is cheaper still."""
     fleet, total = plan.fleet, plan.recommended
     if total is None:
         return []
     before, cost = total.cost_before, total.cost
     stops = _stop_saves(plan.jobs) or _ZERO
-    actions: list[Action] = []
+    actions: list[job_screen.Action] = []
     shares = fleet is not None and fleet.cost_after < fleet.cost_before - stops
     dear = shares and fleet is not None and fleet.taken is None and not total.packed
     if fleet and shares and not dear:
@@ -354,7 +350,7 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
     elif fleet and _is_owed(plan):
         n = fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after
         free = (_frees(n), _("$0 (owned)"))
-        share = Action(label=_("At home"), text=_shared(fleet, plan), figures=free)
+        share = job_screen.Action(label=_("At home"), text=_shared(fleet, plan), figures=free)
         actions += [share] if n > 0 else []
     only_stops = cost.mid == before - stops
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
@@ -370,7 +366,7 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
         text = stay or _("keep as is")
         if fleet and dear:
             text = _("{stay}: {why}", stay=text, why=_too_dear_to_share(fleet, plan, stops))
-        return [] if tries else [Action(label=_("Now"), text=text)]
+        return [] if tries else [job_screen.Action(label=_("Now"), text=text)]
     if actions[-1].cost is None:
         return actions
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
@@ -387,18 +383,18 @@ def _fleet_actions(plan: Plan, tries: Sequence[Action]) -> list[Action]:
 
 def _step(
     label: str, text: str, cost: CostRange, before: Decimal, *, at_least: bool = False
-) -> Action:
+) -> job_screen.Action:
     """Return what all jobs are to do, what they cost then and what that saves."""
     usd = money_range(cost.low, cost.mid, cost.high, at_least=at_least)
-    figures = (usd, saved_words(saved_share(cost.mid, before)))
-    return Action(label=label, text=text, figures=figures, cost=cost)
+    figures = (usd, job_screen.saved_words(saved_share(cost.mid, before)))
+    return job_screen.Action(label=label, text=text, figures=figures, cost=cost)
 
 
-def _largest_cure(cures: Sequence[tuple[JobPlan, Now]], plan: Plan) -> Action:
+def _largest_cure(cures: Sequence[tuple[JobPlan, Now]], plan: Plan) -> job_screen.Action:
     """Return the cure of the job that wastes most."""
     by_job = _waste_by_job(plan)
     job, now = max(cures, key=lambda cure: by_job.get(cure[0].name, _ZERO))
-    action = trial_action(now, job, plan)
+    action = job_screen.trial_action(now, job, plan)
     return replace(action, text=_(": ").join((job.name, action.text)))
 
 
@@ -461,7 +457,7 @@ def _shares_machines(plan: Plan) -> bool:
 
 
 def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
-    path = plan_argument()
+    path = job_screen.plan_argument()
     placements = [(job, plan.placement_of(job)) for job in plan.jobs]
     sharing = [job for job, placement in placements if placement and len(placement.jobs) > 1]
     if sharing:
@@ -474,4 +470,4 @@ def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
     moving = [job for group in groups for job in group.jobs if job.answer.next]
     startable = (job for job in moving if job.answer.next and job.answer.next.start)
     job = next(startable, None)
-    return next_command(job, plan) if job else f"gpucost report{path} -o report.md"
+    return job_screen.next_command(job, plan) if job else f"gpucost report{path} -o report.md"
