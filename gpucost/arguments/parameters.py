@@ -16,7 +16,6 @@ import click
 import msgspec
 
 from planner.profile import fields as ranges
-from planner.profile.fields import NumberRange
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import PURCHASES
@@ -248,7 +247,7 @@ def _is_of(kind: str, node: _Node) -> bool:
     )
 
 
-def _number(allowed: NumberRange) -> _ParsedType:
+def _number(allowed: ranges.NumberRange) -> _ParsedType:
     """Return the type of numbers within a range."""
 
     def parse(text: str) -> float:

@@ -348,7 +348,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         read = zip(by_hours, price, strict=True)
         return self._with_owed([fixed + (usd - fixed) * factor for usd, factor in read])
 
-    @property
+    @cached_property
     def complete_row(self) -> Row:
         """The bill in each draw, unknown parts at the dearest known price."""
         missing = float(self.missing)
@@ -419,10 +419,6 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def _bill_mid(self) -> Quote:
         return self._bill("mid")
 
-    def _held_hours(self, end: End) -> float:
-        """Return the hours for which machines are held, without what interruptions add."""
-        return self.work_hours(end) + self.idle_hours
-
     def _extra(self, end: End) -> interruption.Billed | None:
         interruptions = self.interruptions
         return None if interruptions is None else interruptions.billed(self.work_hours(end), end)
@@ -431,7 +427,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         return bill_of_work(
             self.offer,
             self.count,
-            self._held_hours(end),
+            self.work_hours(end) + self.idle_hours,
             self.work,
             self.catalog,
             self._extra(end),

@@ -36,7 +36,7 @@ _PLAYING = re.compile(r"\benvs?[._]step|vec_?env|mj_step|stepsimulation|sim\.ste
 _SAMPLING = re.compile(r"sample_neighbo|neighbou?r_?(load|sampl)", re.IGNORECASE)
 _SPECTRA = re.compile(r"spectrogram|mfcc|\bmel[_.]|[_.]mel\b|\bi?stft\b", re.IGNORECASE)
 _HEARING = re.compile(r"audio|waveform|librosa", re.IGNORECASE)
-_FAMILIES = {name: kind for kind, names in WORDS["families"].items() for name in names}
+_FAMILIES = dict(sorted((n, kind) for kind, names in WORDS["families"].items() for n in names))
 
 
 def program(framework: str | None) -> str | None:
@@ -45,7 +45,7 @@ def program(framework: str | None) -> str | None:
     "PyTorch Geometric 2.5" is `pytorch geometric`.
     """
     text = f" {_plain(framework)} "
-    names = (name for name in sorted(_FAMILIES) if f" {name} " in text)
+    names = (name for name in _FAMILIES if f" {name} " in text)
     return max(names, key=len, default=None)
 
 

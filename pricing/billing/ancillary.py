@@ -46,11 +46,13 @@ def _charge(  # noqa: PLR0913, PLR0917 - what a line of a bill says
         kept_s: how long it is kept; None: as long as the machines live.
     """
     price = rate.price
-    rule = join((lines.words_of(price, label), more), "phrases")
+    rule = lines.words_of(price, label)
     if pieces:
         gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
         name = price.product or price.kind
         rule = Message("bill.disks", n=pieces, gib=gib, name=name, usd=usd)
+    elif more:
+        rule = join((rule, more), "phrases")
     amount = rate.amount(usage.life_s if kept_s is None else kept_s, usage.start)
     warnings = tuple([lines.about(what, text, offer.provider) for text in amount.warnings])
     return lines.Charge((amount.line(what, price, rule),), warnings + caveats(terms))

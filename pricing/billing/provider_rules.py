@@ -104,8 +104,7 @@ class ProviderRules:
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Return the kinds of a product with a known price, the usual one ("") left out."""
-        rules = (rule for rule in self.rules if rule.name == name)
-        return tuple(dict.fromkeys(rule.kind for rule in rules if rule.kind))
+        return _kinds(self, name)
 
     def egress(self, region: str, destination: str = "") -> Egress | None:
         """Return what traffic to the internet costs from a region ("*" where it does not matter).
@@ -120,6 +119,11 @@ class ProviderRules:
         """Return the kind of traffic to a place, by its region or country; empty: it has none."""
         kinds = self.kinds(name)
         return next((p for p in (destination, country_of(destination)) if p in kinds), "")
+
+
+@lru_cache(maxsize=4096)
+def _kinds(rules: ProviderRules, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(r.kind for r in rules.rules if r.name == name and r.kind))
 
 
 @lru_cache(maxsize=4096)

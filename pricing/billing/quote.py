@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from pricing.billing.ancillary import boot_disk, kept_data, services
 from pricing.billing.billing_rule import all_rules
-from pricing.billing.lines import BY_TIME, KINDS, Charge, QuoteLine, together
+from pricing.billing.lines import BY_TIME, KINDS, NOTHING, Charge, QuoteLine, together
 from pricing.billing.machine_time import Span, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
@@ -97,13 +97,8 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     """
     offer, rules = spans[0].offer, spans[0].rules
     lines, time_warnings, billed_s = charge_machine_time(spans, usage)
-    unpriced: tuple[str, ...] = ()
-    all_warnings = offer.warnings(usage.as_of) + warnings + time_warnings
-    if usage.extras:
-        more = _ancillary(offer, usage, rules)
-        lines += more.lines
-        all_warnings += more.warnings
-        unpriced = more.unknown
+    more = _ancillary(offer, usage, rules) if usage.extras else NOTHING
+    lines += more.lines
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
     return Quote(
@@ -111,18 +106,16 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         usage=usage,
         billed_s=int(billed_s),
         lines=tuple(lines),
-        warnings=all_warnings,
-        unknown=unpriced,
+        warnings=offer.warnings(usage.as_of) + warnings + time_warnings + more.warnings,
+        unknown=more.unknown,
     )
 
 
 def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
-    charges = [*boot_disk(offer, usage, rules), *kept_data(offer, usage, rules)]
-    if usage.traffic:
-        charges.append(charge_traffic(offer, usage, rules))
-    charges += services(offer, usage, rules)
-    return together(charges)
+    disks = [*boot_disk(offer, usage, rules), *kept_data(offer, usage, rules)]
+    traffic = [charge_traffic(offer, usage, rules)] if usage.traffic else []
+    return together([*disks, *traffic, *services(offer, usage, rules)])
 
 
 def part_of(bill: Quote, gpus: int, of: int) -> Quote:
@@ -158,6 +151,11 @@ _CHARGES_OF = {
     **dict.fromkeys(("address", "control-plane"), services),
 }
 
+_PRICES_OF = {
+    "boot-disk": ("boot_disk", "volume_storage"),
+    "address": ("ipv4", "nat_gateway_hour"),
+}
+
 
 def dearest(category: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
     """Return the most that any provider asks for a part of a use, in dollars, exact.
@@ -170,13 +168,19 @@ def dearest(category: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | N
     Returns:
         None where nobody's price is known.
     """
-    amounts = (_usd_of_part(category, offer, usage) for offer in offers)
+    named = _PRICES_OF.get(category, ()) if usage.boot_disk_h is None else ()
+    places: dict[object, tuple[Offer, ProviderRules]] = {}
+    for offer in offers:  # places at the same prices ask alike
+        rules, region = _rules_of(offer, usage.as_of), offer.region
+        prices = [rules.terms(name, region=region, purchase=offer.purchase) for name in named]
+        key = (offer.provider, offer.boot_disk_gib, *prices) if named else len(places)
+        places[key] = offer, rules
+    amounts = (_usd_of_part(category, offer, usage, rules) for offer, rules in places.values())
     return max((usd for usd in amounts if usd is not None), default=None)
 
 
-def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
+def _usd_of_part(category: str, offer: Offer, usage: Usage, rules: ProviderRules) -> Decimal | None:
     """Return what a place asks for a part of a use; None where not all of it has a known price."""
-    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
     if category == "egress":
         charges = [charge_traffic(offer, usage, rules)]
     else:
@@ -263,8 +267,7 @@ def _last_day(start: datetime, usage: Usage) -> date:
 
 def _change_days(history: Sequence[Offer], first: date, last: date) -> list[date]:
     """Return the days after the first, up to the last, on which a price or rule begins or ends."""
-    windows: list[tuple[date | None, date | None]]
-    windows = [(row.starts, row.valid_until) for row in history]
+    windows: list[tuple[date | None, date | None]] = [(o.starts, o.valid_until) for o in history]
     windows += [(rule.valid_from, rule.valid_until) for rule in all_rules(history[0].provider)]
     days = {begins for begins, _ in windows if begins is not None}
     days |= {ends + _DAY for _, ends in windows if ends is not None and ends < _LAST_DAY}

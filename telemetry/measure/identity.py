@@ -36,10 +36,8 @@ _Cloud = dict[str, Any]
 @cache
 def clouds() -> tuple[_Cloud, ...]:
     """Return the rows of the table of providers."""
-    text = (
-        resources.files("planner.models.data").joinpath("clouds.toml").read_text(encoding="utf-8")
-    )
-    return tuple(tomllib.loads(text)["cloud"])
+    table = resources.files("planner.models.data") / "clouds.toml"
+    return tuple(tomllib.loads(table.read_text(encoding="utf-8"))["cloud"])
 
 
 class MachineIdentityReader:
@@ -184,9 +182,8 @@ def _name_of_machine(environ: Mapping[str, str]) -> str | None:
         boot = kernel_text(_BOOT_ID)
         return f"boot-{_digest(boot)}" if boot else None
     own = kernel_text(_MACHINE_ID)
-    return (
-        f"machine-{_digest(f'gpucost {own}')}" if own else f"host-{_digest(socket.gethostname())}"
-    )
+    digest = _digest(f"gpucost {own}" if own else socket.gethostname())
+    return f"{'machine' if own else 'host'}-{digest}"
 
 
 def _digest(text: str) -> str:
