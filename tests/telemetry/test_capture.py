@@ -66,6 +66,30 @@ def test_a_capture_is_recognised_and_gives_the_whole_profile(tmp_path: Path) -> 
     assert profile.host.cpu_util.mean == pytest.approx(0.9)
 
 
+def _of_readings(folder: Path, readings: dict[str, float]) -> Profile:
+    """A job whose GPU reads the same every second."""
+    capture = CaptureFile(folder / "profile.capture.jsonl")
+    capture.begin(BEGIN_S, {"job": "train", "interval_s": 1.0})
+    for i in range(60):
+        capture.row(BEGIN_S + i, GPU, {**readings, "util.kernel_time": 1.0})
+    capture.end(BEGIN_S + 60)
+    return _profile(capture.path)
+
+
+def test_a_constant_hundred_per_cent_is_doubted(tmp_path: Path) -> None:
+    """A device that claims 100 % at every reading while it draws power is said aloud."""
+    notes = _of_readings(tmp_path, {"power.board_w": 30.0}).provenance.notes
+    assert any("exactly 100%" in note for note in notes)
+
+
+def test_a_hundred_per_cent_that_sm_activity_confirms_is_believed(tmp_path: Path) -> None:
+    """A GPU that is busy all the time, by two counters, is not called a collector's default."""
+    notes = _of_readings(
+        tmp_path, {"power.board_w": 340.0, "util.sm_active": 0.97}
+    ).provenance.notes
+    assert not any("exactly 100%" in note for note in notes)
+
+
 def test_the_window_runs_over_the_steps(tmp_path: Path) -> None:
     """Statistics leave out what came before the first step ended."""
     profile = _profile(_written(tmp_path))

@@ -3,7 +3,9 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -48,11 +50,11 @@ def document() -> str:
 def test_a_command_of_a_stranger_is_refused(document: str, place: str) -> None:
     """Its whole text, the tool that starts an option, the option's id, the page to rent it at."""
     read = []
-    for attack in (*ATTACKS, *NAMES, "", "o1;touch owned"):
-        try:
-            read.append(read_plan(_attacked(document, place, attack), "plan.json"))
-        except InputError:
-            continue
+    # Both readers refuse it; why, which takes ten times as long to say, is not asked.
+    with patch("planner.plan.read.find_problems", return_value=[]):
+        for attack in (*ATTACKS, *NAMES, "", "o1;touch owned"):
+            with suppress(InputError):
+                read.append(read_plan(_attacked(document, place, attack), "plan.json"))
     assert read == []
 
 

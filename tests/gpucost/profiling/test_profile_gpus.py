@@ -184,17 +184,3 @@ def test_split_gpus_report_no_load_and_say_so(fake_nvml: Nvml) -> None:
     assert ran.returncode == 0, ran.stderr
     assert _loaded().mean("util.kernel_time") is None
     assert "unknown, not idle" in ran.stderr
-
-
-def test_a_constant_hundred_per_cent_is_doubted(fake_nvml: Nvml) -> None:
-    """A device that claims 100 % at every reading while it draws power is said aloud."""
-    device = {**t4(), "util.kernel_time": 1.0}
-    ran = _profile(fake_nvml(Scenario(devices={"0": device})), "--", "sleep", "3")
-    assert "exactly 100%" in ran.stderr
-
-
-def test_a_hundred_per_cent_that_sm_activity_confirms_is_believed(fake_nvml: Nvml) -> None:
-    """An H100 that is busy all the time, by two counters, is not called a collector's default."""
-    device = {**h100(), "util.kernel_time": 1.0, "util.sm_active": 0.97, "process.4242": -1.0}
-    ran = _profile(fake_nvml(Scenario(devices={"0": device})), "--", "sleep", "3")
-    assert "exactly 100%" not in ran.stderr
