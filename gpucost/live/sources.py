@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from gpucost import api
 from gpucost.arguments.parameters import DEFAULT_PROFILE
 from gpucost.files.writing import read_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live, read_warehouse
@@ -226,7 +225,9 @@ def measured_profile(  # noqa: PLR0913 - what is said of the copy beside its fig
         UnreachableError: a server does not answer.
     """
     pages = [text for source in sources if (text := _page(source)) is not None]
-    profile = _scraped(sources[0], window, pages) if pages else api.read_telemetry(list(sources))
+    from gpucost.api import read_telemetry as read_single  # noqa: PLC0415 - of the planner, too
+
+    profile = _scraped(sources[0], window, pages) if pages else read_single(list(sources))
     hardware, job = profile.hardware, profile.job
     if gpu is not None:
         hardware = structs.replace(hardware, gpu=matching(gpu)[0].name, gpu_count=tp)

@@ -9,16 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
-from planner.documents.selection import Selection
-from planner.plan.plan import Plan
 from planner.profile.fields import Instant
 from pricing.message import Message
 from pricing.money import EXACT, Amount, cents, sum_exactly, without_zeros
+
+if TYPE_CHECKING:
+    from planner.documents.selection import Selection
+    from planner.plan.plan import Plan
 
 _ZERO = Decimal(0)
 # A bill knows machine hours only; a plan knows what they were spent on.
@@ -283,7 +285,7 @@ class _Use:
 
 
 def compare_dollars(
-    chosen: Iterable[Selection], bills: Sequence[Bill], *, period: str
+    chosen: "Iterable[Selection]", bills: Sequence[Bill], *, period: str
 ) -> Comparison:
     """Return the comparison.
 
@@ -321,7 +323,7 @@ def compare_dollars(
 
 
 def reconcile(
-    plan: Plan, chosen: Sequence[Selection], bills: Sequence[Bill], notes: Iterable[str] = ()
+    plan: "Plan", chosen: "Sequence[Selection]", bills: Sequence[Bill], notes: Iterable[str] = ()
 ) -> Reconciliation:
     """Return a plan held against bills, as it is printed.
 
@@ -354,7 +356,7 @@ def compared_bill(
     return ComparedBill(files=tuple(files), start=start, end=end)
 
 
-def _planned(chosen: Iterable[Selection]) -> list[_Group]:
+def _planned(chosen: "Iterable[Selection]") -> list[_Group]:
     groups: dict[Key, _Group] = {}
     for choice in chosen:
         for line in choice.lines:

@@ -83,7 +83,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
 
     def parameters_touched(self, tokens: float) -> float:
         """Return the weights that a step over so many tokens reads; each expert with chance k/E."""
-        if not self.is_mixture:
+        if self.experts <= self.experts_per_token:  # no mixture: asked at every step
             return self.parameters
         idle: float = (1.0 - self.experts_per_token / self.experts) ** max(tokens, 1.0)
         of_expert = (self.parameters - self.active_parameters) / (

@@ -106,29 +106,29 @@ class _Run:
 
     def _take_prompts(self) -> bool:
         """Run one step with as much of the waiting prompts as fits; False where nothing does."""
-        server, budget = self.server, self.server.token_budget - self.sequences
+        server, sequences, waiting = self.server, self.sequences, self.waiting
         admitted, tokens, pairs, complete = 0, 0, 0.0, list[int]()
-        while self.waiting and budget > 0:
-            head = self.waiting[0]
-            piece, before = min(budget, self.prompt[head]), self.cached[head]
-            room = server.kv_tokens - self.context - self.sequences - admitted
-            is_first = not (self.sequences or complete)  # then it was checked to fit
-            if self.sequences + len(complete) >= server.max_sequences:
-                break
-            if piece + before > room and not is_first:
+        budget, room = server.token_budget - sequences, server.kv_tokens - self.context - sequences
+        limit = server.max_sequences - sequences
+        while waiting and budget > 0 and len(complete) < limit:
+            head = waiting[0]
+            fresh, before = self.prompt[head], self.cached[head]
+            piece = min(budget, fresh)
+            # The first of all was checked to fit.
+            if piece + before > room - admitted and (sequences or complete):
                 break
             budget -= piece
             tokens += piece
             pairs += piece * (before + piece / 2.0)
-            self.prompt[head] -= piece
-            self.cached[head] += piece
-            if self.prompt[head]:
+            self.prompt[head] = fresh - piece
+            self.cached[head] = before + piece
+            if piece < fresh:
                 break
-            admitted += self.cached[head]
-            complete.append(self.waiting.popleft())
+            admitted += before + piece
+            complete.append(waiting.popleft())
         if not tokens:
             return False
-        self._pass(server.step_s(self.sequences, self.context, tokens, pairs), 1)
+        self._pass(server.step_s(sequences, self.context, tokens, pairs), 1)
         for request in complete:
             if self.first[request] < 0.0:
                 self.first[request] = self.now
@@ -147,19 +147,20 @@ class _Run:
     def _decode(self) -> None:
         """Run decode steps up to the next event."""
         server, sequences, context = self.server, self.sequences, self.context
-        jump = self.ends[0][0] - self.steps
+        jump, step_s = self.ends[0][0] - self.steps, 0.0
         room = (server.kv_tokens - context) / sequences
-        if room < 1.0:
-            if sequences > 1:
-                self._throw_out()
-                return
-            room = jump  # one request alone: it was checked to fit
-        jump = min(jump, int(room))
-        if self.coming < len(self.requests.arrivals_s) and not self.waiting:
-            until = self.requests.arrivals_s[self.coming] - self.now
-            jump = min(jump, max(1, math.ceil(until / server.step_s(sequences, context))))
-        middle = context + sequences * (jump - 1) / 2.0
-        self._pass(jump * server.step_s(sequences, middle), jump)
+        if room < 1.0 < sequences:
+            self._throw_out()
+            return
+        if room >= 1.0:  # else it is one request alone, which was checked to fit
+            jump = min(jump, int(room))
+        if self.coming < len(self.left) and not self.waiting:
+            step_s = server.step_s(sequences, context)
+            until_s = self.requests.arrivals_s[self.coming] - self.now
+            jump = min(jump, max(1, math.ceil(until_s / step_s)))
+        if jump > 1 or not step_s:
+            step_s = server.step_s(sequences, context + sequences * (jump - 1) / 2.0)
+        self._pass(jump * step_s, jump)
         self._end()
 
     def _pass(self, seconds: float, steps: int) -> None:

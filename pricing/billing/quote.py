@@ -81,8 +81,7 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     Raises:
         InputError: the provider's billing rules contradict each other.
     """
-    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    return quote_spans((Span(_START, offer, rules),), usage)
+    return quote_spans((Span(_START, offer, _rules_of(offer, usage.as_of)),), usage)
 
 
 def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] = ()) -> Quote:

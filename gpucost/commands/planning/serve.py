@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import options, today
-from gpucost.live.sources import measured_profile
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import (
@@ -254,6 +253,8 @@ def _anchor(profile: Profile, targets: tuple[Target, ...]) -> Question:
 
 
 def _measured(sources: Sequence[str], typed: dict[str, Any]) -> Profile:
+    from gpucost.live.sources import measured_profile  # noqa: PLC0415 - few plans are of a copy
+
     names = ("window", "gpu", "tp", "model", "params")
     return measured_profile(sources, **{name: typed[name] for name in names if name in typed})
 
