@@ -120,6 +120,8 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "gpucost/jobs/test_hostile_results.py::test_a_profile_of_a_machine_is_read_before_it_counts": (
         "echo '[[[[[['-after.json:",
     ),
+    # Without rsync a command fails, and all arrives before it does, in the same file.
+    "gpucost/jobs/test_job_run.py::test_from_a_plan_to_the_end_of_its_machine": ("rsync",),
     "gpucost/jobs/test_resumed.py::test_the_connection_breaks_at_every_call": ("after",),
     # The connection that breaks at every call, above, goes the same way.
     "gpucost/jobs/test_resumed.py::test_this_computer_dies_at_every_call": (),

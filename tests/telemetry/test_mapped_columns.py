@@ -53,6 +53,9 @@ CASES = [
     for unit, (value, expected) in VALUES[own].items()
 ]
 
+# A column of no name has a unit as any other has: each reading once.
+NAMELESS = list({case[0]: case for case in CASES}.values())
+
 
 def _imported(folder: Path, slot: str, value: float, *, header: bool) -> Profile:
     meter = slot.startswith("energy")
@@ -77,8 +80,11 @@ def _mean(profile: Profile, name: str) -> float | None:
     return None if found is None else found.mean
 
 
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}:{case[1]}")
+@pytest.mark.parametrize(
+    ("case", "header"),
+    [*((case, True) for case in CASES), *((case, False) for case in NAMELESS)],
+    ids=str,
+)
 def test_every_reading_can_be_mapped_in_every_unit(
     tmp_path: Path, case: tuple[str, str, float, float], *, header: bool
 ) -> None:

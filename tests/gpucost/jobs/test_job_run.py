@@ -67,11 +67,19 @@ def test_from_a_plan_to_the_end_of_its_machine(
 
 
 def test_a_failing_command_ends_the_machine_and_names_its_status(
-    quick_machine: Machine, project: Path, call: Call
+    quick_machine: Machine, project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its status is in the message and the document; what it wrote is here; the code is 2."""
-    ran = call(*provision(quick_machine, project, "python3 train.py 7", "-f", "json"))
+    """Its status is in the message and the document; what it wrote is here; the code is 2.
+
+    Without rsync code and data arrive, too.
+    """
+    monkeypatch.setattr(shell, "has_rsync", lambda: False)
+    (project.parent / "Daten 1").mkdir()
+    (project.parent / "Daten 1" / "ä b.bin").write_bytes(bytes(70_000))
+    more = ("--data", "Daten 1", "-f", "json")
+    ran = call(*provision(quick_machine, project, "python3 train.py 7", *more))
     assert ran.code == 2
+    assert "data: ['ä b.bin']" in ran.err
     assert "ended with exit status 7" in ran.err
     assert ran.json["job"]["exit_status"] == 7
     assert (results() / "outputs").is_dir()
