@@ -3,10 +3,12 @@
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -51,45 +53,9 @@ _OWN_SIGNALS = ("profile", "run")
 _UNTIL_UNREAD = (*_OWN_SIGNALS, "loop", "reap", "top", "watch")
 """Commands that may go on for ever, and end where the reader of their output has gone."""
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "profile": ("measuring.profile", "Measure a GPU job: put this in front of its command."),
-    "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
-    "top": ("measuring.top", "Watch the GPUs of this machine, and what they cost."),
-    "run": ("measuring.run", "Run a command with a recipe applied, and measure it."),
-    "diagnose": ("measuring.diagnose", "Show what a job wastes and why."),
-    "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
-    "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
-    "loop": ("measuring.loop", "Measure, plan, run and verify until no further change pays."),
-    "report": ("planning.report:report", "Write the report of a plan."),
-    "compare": ("planning.compare", "Compare the same work on two sets of machines."),
-    "quote": ("money.quote", "Price one use of one machine, to the cent."),
-    "prices": ("money.prices", "List known prices, with source and date."),
-    "export": ("planning.export", "Write a plan for another tool, e.g. FOCUS or SkyPilot."),
-    "bill": ("money.bills:bill", "Show the GPU spend on an invoice and what was unused."),
-    "diff": ("planning.changes:diff", "Show what changed between two plans."),
-    "serve": ("planning.serve", "Plan servers of language models under a latency target."),
-    "capacity": ("planning.capacity", "Find out whether a pool needs more GPUs."),
-    "provision": ("machines.provision", "Launch an option of a plan or a machine type."),
-    "list": ("machines.runs:list_", "List launches with their cost so far."),
-    "scan": ("machines.scan", "Show what runs in your cloud accounts, idle things first."),
-    "logs": ("machines.access:logs", "Print the log of a job; -f follows it to its end."),
-    "ssh": ("machines.access:ssh", "Log in to a machine of a launch, or run a command there."),
-    "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
-    "down": ("machines.ending:down", "End launches and verify that they are gone."),
-    "reap": ("machines.ending:reap", "Find and remove what a crash or a deadline left behind."),
-    "watch": ("machines.watch", "Reap every ten minutes, from cron or a systemd timer."),
-    "iam-policy": ("installation:iam_policy", "Print the minimum permissions for launches."),
-    "explain": ("planning.explain", "Explain a finding or an action code."),
-    "accuracy": ("planning.accuracy", "Show prediction errors on held-out measurements."),
-    "demo": ("first_steps:demo", "Plan a bundled measured job and write report.md."),
-    "examples": ("first_steps:examples", "Write the bundled examples into a folder."),
-    "init": ("first_steps:init", "Write gpucost.toml with the defaults for this folder."),
-    "mcp": ("mcp", "Serve these commands to an AI agent, within a budget."),
-    "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
-    "doctor": ("installation:doctor", "Check this installation: prices, credentials, files."),
-    "help": ("first_steps:help_", "List every command, or show the help of one."),
-    "completion": ("installation:completion", "Print the completion script for a shell."),
-}
+COMMANDS: Mapping[str, tuple[str, str]] = tomllib.loads(
+    files("gpucost.arguments").joinpath("commands.toml").read_text(encoding="utf-8")
+)
 """By name: `module:attribute`, one line of help."""
 
 FIRST = ("plan", "profile", "prices", "report", "provision")

@@ -24,13 +24,17 @@ class GpucostError(Exception):
     Attributes:
         problems: every problem found, each one sentence that names file, field or line, the value,
             why it matters and what to do next.
+        reasons: the problems without the hint, for who knows a better one.
         exit_code: what the command line exits with.
     """
 
     exit_code = 1
 
-    def __init__(self, problems: str | Iterable[str], exit_code: int | None = None) -> None:
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+    def __init__(
+        self, problems: str | Iterable[str], exit_code: int | None = None, *, hint: str = ""
+    ) -> None:
+        self.reasons = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems = tuple(f"{reason} {hint}".rstrip() for reason in self.reasons)
         if exit_code is not None:
             self.exit_code = exit_code
         super().__init__("\n".join(self.problems))

@@ -109,6 +109,11 @@ class Gpu:
     notes: str = ""
     mig: tuple[MigProfile, ...] = ()
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the table has it; of a card that it lacks only name and memory are known."""
+        return bool(self.source)
+
     def __hash__(self) -> int:
         return hash(self.name)  # of thirty figures it takes longer than what it is looked up for
 
@@ -267,6 +272,20 @@ def slice_in_name(name: str | None) -> str | None:
     return match["slice"].lower() if match else None
 
 
+_GEFORCE_RTX = re.compile(r"RTX-[2345]0\d\d(Ti)?(-SUPER)?(-\d+GB)?")
+_CONSUMER = re.compile(r"geforce|titan|^gtx|^rtx[- ][2345]0\d\d(?!-ada)", re.IGNORECASE)
+
+
+def is_geforce_rtx(name: str) -> bool:
+    """Return whether a model is a GeForce of the 20 series or later."""
+    return _GEFORCE_RTX.fullmatch(name) is not None
+
+
+def is_consumer(name: str) -> bool:
+    """Return whether a model, or the written name of a card, is a GeForce or a TITAN."""
+    return _CONSUMER.search(name) is not None
+
+
 def is_socketed(name: str) -> bool:
     """Return whether a model is of the form whose boards NVLink joins."""
     return "SXM" in name
@@ -297,6 +316,30 @@ def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
     return gpu
 
 
+_VENDORS = {"amd": "AMD", "radeon": "AMD", "instinct": "AMD", "intel": "Intel", "arc": "Intel"}
+
+
+def vendor_of(name: str | None) -> str:
+    """Return who makes a card, by its written name: NVIDIA unless it names another."""
+    makers = (_VENDORS.get(word) for word in _WORDS.findall((name or "").lower()))
+    gpu = find(name)
+    return gpu.vendor if gpu else next(filter(None, makers), "NVIDIA")
+
+
+def unlisted(name: str, memory_gib: float) -> Gpu:
+    """Return a card that the table lacks: nothing but its name and its memory is known."""
+    vendor = vendor_of(name)
+    return Gpu(name=name, vendor=vendor, architecture="", memory_gib=memory_gib, source="")
+
+
+_NO_GPU = re.compile(r"\b(tpu|trainium|inferentia|gaudi|ascend)", re.IGNORECASE)
+
+
+def means_no_card(name: str) -> bool:
+    """Return whether several cards are called so, one of which has to be named, or no GPU is."""
+    return _key(name) in _aliases() or _NO_GPU.search(name) is not None
+
+
 _WITHOUT_DOLLARS = "`gpucost diagnose` says without dollars why it waits."
 
 
@@ -309,7 +352,7 @@ def _unknown_gpu(name: str) -> str:
             f"GPU {name!r} is the name of several cards: {', '.join(models)}. "
             f"Say which, for example --gpu {alias.models[0].name}."
         )
-    near = _nearest(name)
+    near = nearest(name)
     hint = f". Nearest known: {', '.join(near)}. If one of them is meant, write that."
     return (
         f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot be "
@@ -317,8 +360,8 @@ def _unknown_gpu(name: str) -> str:
     )
 
 
-def _nearest(name: str) -> list[str]:
-    """Return up to three canonical names of its class, the most similar first.
+def nearest(name: str) -> list[str]:
+    """Return up to three models of the class of a name, the most similar first.
 
     A class has the letters of a name and as many digits, as GB200 and GB300; laptops have none.
     """

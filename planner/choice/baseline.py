@@ -1,6 +1,7 @@
 """Finds what a job costs today: the offer it runs on, its price, and the bill of the period."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -14,7 +15,13 @@ from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.profile.kinds import GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY, Parallelism
 from planner.profile.model import Profile
-from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
+from planner.profile.source import (
+    contradiction,
+    measured_gpu,
+    named_gpu,
+    shown_memory_gib,
+    source_gpu,
+)
 from planner.profile.trials import Replicas
 from planner.signals.signals import SIGNALS, worst_latency_ms
 from planner.signals.thresholds import USABLE
@@ -24,7 +31,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
-from pricing.hardware import find
+from pricing.hardware import find, nearest
 from pricing.listing import as_typed
 from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH, show
@@ -32,6 +39,9 @@ from pricing.money import HOURS_PER_MONTH, show
 OWN = "own"
 """The provider of a machine that no price list has."""
 _SOURCE = "--price, given by the user"
+
+
+_READ_TODAY = {"as_of_text": "", "dated": True, "valid_from": None, "valid_until": None}
 
 
 def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day: date) -> Offer:
@@ -47,25 +57,17 @@ def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day:
         InputError: the profile names no known GPU.
     """
     if listed is not None:
-        return structs.replace(
-            listed,
-            usd_per_hour=usd_per_hour,
-            source=_SOURCE,
-            as_of=day,
-            as_of_text="",
-            dated=True,
-            valid_from=None,
-            valid_until=None,
-            withdrawn=False,
-        )
+        listed = structs.replace(listed, withdrawn=False, **_READ_TODAY)
+        return structs.replace(listed, usd_per_hour=usd_per_hour, source=_SOURCE, as_of=day)
     hardware, gpu = profile.hardware, source_gpu(profile)
     nodes = hardware.nodes or 1
+    count = profile.gpu_count // nodes or 1
     return Offer(
         provider=hardware.provider or OWN,
         region=hardware.region or "*",
-        instance_type=hardware.instance_type or f"{profile.gpu_count // nodes or 1}x-{gpu.name}",
+        instance_type=hardware.instance_type or "-".join((f"{count}x", *gpu.name.split())),
         gpu=gpu.name,
-        gpu_count=profile.gpu_count // nodes or 1,
+        gpu_count=count,
         gpu_memory_gib=hardware.gpu_memory_gib or gpu.memory_gib,
         vcpus=hardware.cpu_cores and hardware.cpu_cores / nodes,
         ram_gib=hardware.ram_gib and hardware.ram_gib / nodes,
@@ -264,7 +266,7 @@ def find_baseline(
     bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
     if offer and tenancy:
         notes = (*notes, assumption(profile.job.name, tenancy, offer))
-    machine = profile.machine
+    notes, machine = (*notes, *_unlisted(profile, offer, assumed=assumed)), profile.machine
     if machine and machine.others and machine.gpu_count == profile.gpu_count:
         notes = (*notes, Message("note.alone", job=profile.job.name, n=len(machine.others)))
     baseline = Baseline(
@@ -285,6 +287,16 @@ def find_baseline(
         broken=tuple(_broken(profile, baseline, requirements)),
         notes=(*baseline.notes, *note),
     )
+
+
+def _unlisted(profile: Profile, offer: Offer | None, *, assumed: bool) -> Iterator[str]:
+    """Yield that the hardware table lacks the card of the recording, and which come near."""
+    gpu = measured_gpu(profile)
+    is_known = offer is not None and not assumed and offer.card.is_listed
+    if gpu is not None and not gpu.is_listed and not is_known:
+        near = nearest(gpu.name)
+        code = "note.gpu-unlisted-near" if near else "note.gpu-unlisted"
+        yield Message(code, job=profile.job.name, gpu=gpu.name, near=near)
 
 
 def _owed(
@@ -320,7 +332,8 @@ def _paid_until(profile: Profile, requirements: Requirements) -> date | None:
 def with_machine(profile: Profile, offer: Offer | None, *, assumed: bool) -> Profile:
     """Return the profile with the GPU and the host of a stated machine filled in where missing.
 
-    A service was measured on the machines of one copy.
+    A name that no model of the table has is of the machine's GPU. A service was measured on the
+    machines of one copy.
     """
     hardware = profile.hardware
     if offer is None or assumed:
@@ -331,7 +344,7 @@ def with_machine(profile: Profile, offer: Offer | None, *, assumed: bool) -> Pro
         profile,
         hardware=structs.replace(
             hardware,
-            gpu=hardware.gpu or offer.gpu,
+            gpu=hardware.gpu if named_gpu(profile) else offer.gpu,
             gpu_count=max(1, count),
             cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * machines),
             interconnect=hardware.interconnect or offer.interconnect,
@@ -387,25 +400,35 @@ def find_today(
         InputError: the stated machine is not in the catalog, or not the one of the recording, or
             no GPU is named.
     """
-    paid = requirements.price_usd_per_hour
+    paid, profile = requirements.price_usd_per_hour, _on_machine_named(profile, requirements)
     if paid is None:
         offer, assumed, notes = _listed(profile, catalog, requirements)
         if offer is not None and not assumed:
             check_machine(profile, offer, catalog)
         return offer, assumed, notes
     name, hardware = profile.job.name, profile.hardware
-    stated = requirements.current or (hardware.provider and hardware.instance_type)
+    size = (hardware.provider, hardware.instance_type)
     try:
+        stated = all(size)
         listed, _, notes = _listed(profile, catalog, requirements) if stated else (None, False, ())
-    except InputError:
-        if requirements.current:
-            raise
+    except InputError as error:
+        if requirements.current and size in {(o.provider, o.instance_type) for o in catalog.rows}:
+            raise InputError(error.reasons) from error
         listed, notes = None, ()  # a size that no list has; its price is given
     if listed is not None:
         check_machine(profile, listed, catalog)
     offer = at_price(listed, profile, paid, catalog.as_of)
     note = Message("note.price", job=name, machine=offer.name, usd=f"{paid:f}")
     return offer, False, (*notes, note)
+
+
+def _on_machine_named(profile: Profile, requirements: Requirements) -> Profile:
+    """Return the profile on the machine that the user named, where one was."""
+    if requirements.current is None:
+        return profile
+    provider, instance_type, region = parse_place(requirements.current)
+    where = {"provider": provider, "instance_type": instance_type, "region": region}
+    return structs.replace(profile, hardware=structs.replace(profile.hardware, **where))
 
 
 def _listed(
@@ -416,8 +439,6 @@ def _listed(
     if until is not None and until < catalog.as_of and purchase in TERMS_H:
         purchase = "on_demand"  # what a machine costs whose term is over
     provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
-    if requirements.current is not None:
-        provider, instance_type, region = parse_place(requirements.current)
     if provider and instance_type:
         try:
             return _stated(catalog, (provider, instance_type, region, purchase), name)
@@ -443,10 +464,10 @@ def _stated(
             if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
         ]
         if region is not None or not matching:
-            or_price = "; state what it costs: --price USD (an hour)."
-            or_price += " Spot needs checkpoints: it may be taken back." * (purchase == "spot")
-            problems = (p.partition(". Add --purchase")[0] for p in error.problems)  # of another
-            raise InputError([f"{name}: {p}{or_price}" for p in problems]) from error
+            hint = "State what it costs: --price USD (an hour)."
+            hint += " Spot needs checkpoints: it may be taken back." * (purchase == "spot")
+            reasons = [f"{name}: {reason}" for reason in error.reasons]
+            raise InputError(reasons, hint=hint) from error
     offer = min(matching, key=lambda o: (o.usd_per_hour, o.region))
     note = Message("note.region", job=name, region=offer.region)
     return offer, False, (note,)
@@ -491,7 +512,7 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
 
 def _other_form(profile: Profile, offer: Offer) -> tuple[str, ...]:
     """Return that the machine has the measured GPU in another form; both are kept as they are."""
-    gpu = named_gpu(profile)
+    gpu = measured_gpu(profile)
     if gpu is None or gpu.name == offer.gpu:
         return ()
     job, machine = profile.job.name, offer.name

@@ -13,7 +13,6 @@ from planner.signals.signals import holds_in_advance
 from planner.signals.thresholds import BUSIEST, NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
-from pricing.hardware import gpus
 from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
@@ -35,9 +34,10 @@ def refusal(size: OnSale, context: JobContext) -> Rejected | None:
 
 
 def _who(size: OnSale, context: JobContext) -> Why | None:
-    offer, limits, gpu = size.offer, context.asked, gpus().get(size.offer.gpu)
-    if gpu is None or gpu.memory_bandwidth_gb_s is None:
-        return "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
+    offer, limits, gpu = size.offer, context.asked, size.offer.card
+    unrated = (card for card in (gpu, context.gpu) if card.memory_bandwidth_gb_s is None)
+    if gpu.name != context.gpu.name and (card := next(unrated, None)) is not None:
+        return "unknown-gpu", Message("no.specifications", gpu=card.name)
     if offer.gpu_count < 1:
         return "capability", Message("no.slice", n=offer.gpu_count)
     is_today, named = size.today, offer.gpu in limits.gpus
@@ -115,7 +115,7 @@ def _purchase(size: OnSale, context: JobContext) -> Why | None:
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
     """Return why the GPUs cannot run the job."""
-    lack = context.lacks(gpus()[size.offer.gpu])
+    lack = context.lacks(size.offer.card)
     return ("capability", lack) if lack else _fits(size, context)
 
 

@@ -48,7 +48,7 @@ from planner.profile.model import Profile
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
-from pricing.hardware import Gpu, find, gpus
+from pricing.hardware import Gpu, find
 from pricing.message import Message, join
 
 _MEASURED = "power.board_w"
@@ -265,7 +265,7 @@ def how_it_runs(
     """
     run = _run(candidate, context)
     spread = _spread(candidate, context, run)
-    signals = on_machine(context.signals, gpus()[candidate.offer.gpu], run)
+    signals = on_machine(context.signals, candidate.offer.card, run)
     values = settings_by_action(signals, run)
     trains, nnodes = context.profile.job.kind.trains, spread.nnodes if spread else ""
     machine = machine_settings(candidate.codes, values, run, trains=trains, nnodes=nnodes)

@@ -31,7 +31,6 @@ from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
 from pricing.catalog.offer import TERMS_H
-from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import line_text, whole_dollars
 
@@ -232,6 +231,8 @@ def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> 
         return None  # what is to be done, or which limit is broken, says it
     if today is None:
         return Message("keep.owned") if hardware.owned else None
+    if not context.gpu.is_listed:
+        return Message("keep.gpu-unlisted")
     if not ranked:
         return Message("keep.no-offer")
     if context.asked.objective == "time":
@@ -395,7 +396,7 @@ def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
     if is_part or candidate.speed.low < 1.0 or size.used < profile.gpu_count:
         return False
     peaks = _DOUBLE if arithmetic(profile) == "double" else _PEAKS
-    pairs = zip(peaks(context.gpu), peaks(gpus()[candidate.offer.gpu]), strict=True)
+    pairs = zip(peaks(context.gpu), peaks(candidate.offer.card), strict=True)
     has_more = all((more or 0) >= (peak or 0) for peak, more in pairs)
     return has_more and unproven(size, context) is None
 

@@ -48,7 +48,7 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED
 from pricing.errors import InputError
-from pricing.hardware import gpus
+from pricing.hardware import Gpu
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
@@ -72,7 +72,7 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
     why_not = [refusal(size, context) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
-    kernels = {gpu: _kernels(gpu, context) for gpu in {size.offer.gpu for size in fit}}
+    kernels = {gpu.name: _kernels(gpu, context) for gpu in {size.offer.card for size in fit}}
     layouts = {(_layout(size, context), size.today) for size in fit}
     speeds = {
         (layout, today): _speeds(layout, context, ways_on[today], kernels[layout.chip.name])
@@ -136,10 +136,10 @@ class _Speeds(NamedTuple):
     done: dict[tuple[str, ...], Estimate]
 
 
-def _kernels(gpu: str, context: JobContext) -> Estimate | InputError:
+def _kernels(gpu: Gpu, context: JobContext) -> Estimate | InputError:
     """Return the speed-up of the kernels on a GPU; an error where a specification is missing."""
     try:
-        return context.predictions.kernels(gpus()[gpu])
+        return context.predictions.kernels(gpu)
     except InputError as error:
         return error
 
@@ -304,7 +304,7 @@ def price_changes(
     """Return what actions together save on today's machine in the period, of what it costs."""
     size, ways = context.sized(today), tuple(map(Way.of, changes))
     layout = _layout(size, context)
-    speeds = _speeds(layout, context, ways, _kernels(today.gpu, context))
+    speeds = _speeds(layout, context, ways, _kernels(today.card, context))
     if isinstance(speeds, InputError):
         raise speeds
     placed, saves = _taken(size, layout, speeds.kernels, context), []

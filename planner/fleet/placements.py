@@ -24,7 +24,6 @@ from pricing.billing.quote import OF_THE_DATA, Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import PriceRange
-from pricing.hardware import gpus
 from pricing.message import Message
 
 # Limits that say where a job may run; a packing must keep them as every option does.
@@ -197,7 +196,7 @@ def _busier(context: JobContext, candidate: Candidate) -> float:
     """
     if candidate.offer.gpu == context.gpu.name and source_slice(context.profile) is None:
         return 1.0
-    kernels = context.predictions.kernels(gpus()[candidate.offer.gpu]).mid
+    kernels = context.predictions.kernels(candidate.offer.card).mid
     return (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
 
 

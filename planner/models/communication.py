@@ -14,13 +14,13 @@ log-log; beyond the largest it grows in proportion, below the smallest it stays 
 
 import csv
 import math
-import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.models.coefficients import coefficients, memoize
+from pricing.hardware import is_geforce_rtx
 
 _TABLE = Path(__file__).parent / "data" / "allreduce.csv"
 # Which rows stand for which link of an architecture that the table has not: the nearest below.
@@ -90,8 +90,6 @@ def interpolate(knots: Knots, message_bytes: float) -> float:
 
 BRIDGES = "nvlink-bridge"
 _FAST_LINKS = ("nvlink", "xgmi", BRIDGES)
-# GeForce boards from the 20 series on have no peer-to-peer access over PCIe.
-_NO_PEERS = re.compile(r"RTX-[2345]0\d\d(Ti)?")
 # A slower link loses no less; where PCIe boxes did better than NVLink ones, other parts did it.
 BY_SPEED = ("nvlink", "pcie", "geforce")
 _POWER = 2.0  # best on the clusters of docs/accuracy.md, as on each of them by the others
@@ -134,7 +132,8 @@ def link_class(link: str | None, gpu: str | None) -> str:
     """Return `nvlink`, `geforce` or `pcie`; unknown links count as PCIe."""
     if link in _FAST_LINKS:
         return "nvlink"
-    return "geforce" if gpu is not None and _NO_PEERS.fullmatch(gpu) else "pcie"
+    # GeForce boards from the 20 series on have no peer-to-peer access over PCIe.
+    return "geforce" if gpu is not None and is_geforce_rtx(gpu) else "pcie"
 
 
 def growth(before: int, after: int, of_link: str, geforce: float | None = None) -> float:

@@ -34,7 +34,7 @@ from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from pricing.hardware import Gpu, gpus
+from pricing.hardware import Gpu, gpus, is_geforce_rtx
 from pricing.message import Message, join
 
 
@@ -72,7 +72,7 @@ def peak_tflops(gpu: Gpu, precision: str | None) -> float:
     rates = [rate for rate in (getattr(gpu, name) for name in names) if rate]
     if not rates:
         raise InputError(f"the arithmetic rates of {gpu.name} are not known.")
-    return float(max(rates))
+    return float(max(rates[0], rates[-1]))  # the format's own, not that of one between
 
 
 def is_single(precision: str | None) -> bool:
@@ -270,9 +270,8 @@ def _formula(exponents: Sequence[float]) -> str:
 
 Family = Literal["half", "single"]
 
-_GEFORCE = re.compile(r"[GR]TX-\d{4}(Ti)?")
-# GeForce boards halve the tensor rate with 32-bit accumulation. The older benchmarks (v0, GPUs left
-# out in turn) cannot tell a full from a half rate; the middle predicts them best.
+# GeForce RTX boards halve the tensor rate with 32-bit accumulation. The older benchmarks (v0, GPUs
+# left out in turn) cannot tell a full from a half rate; the middle predicts them best.
 _GEFORCE_PEAK = math.sqrt(2.0)
 _SMALL_GIB = 8.0  # scale of the memory term
 
@@ -298,7 +297,7 @@ class Specs:
     @property
     def is_geforce(self) -> bool:
         """Whether it is a consumer board."""
-        return _GEFORCE.fullmatch(self.name) is not None
+        return is_geforce_rtx(self.name)
 
     @property
     def logs(self) -> tuple[float, float, float]:

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from planner.profile.model import Profile
+from planner.profile.source import measured_gpu
 from pricing.catalog.offer import Offer
-from pricing.hardware import Gpu, find, gpus
+from pricing.hardware import Gpu
 
 GPUS_PER_NODE = 8
 
@@ -52,7 +53,7 @@ class Layout:
     def of(cls, offer: Offer, count: int = 1, gpu_count: int | None = None) -> "Layout":
         """Return so many machines of an offer; `gpu_count` None = all their GPUs work."""
         return _of_machines(
-            offer.gpu,
+            offer.card,
             gpu_count or round(offer.gpu_count) * count,
             offer.vcpus * count if offer.vcpus else None,
             offer.interconnect,
@@ -95,7 +96,7 @@ class Layout:
 
 @lru_cache(maxsize=4096)  # sizes that are sold, which all jobs of a plan look at
 def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
-    gpu: str,
+    gpu: Gpu,
     gpu_count: int,
     cpu_cores: float | None,
     interconnect: str | None,
@@ -103,7 +104,7 @@ def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
     network_gbps: float | None,
 ) -> Layout:
     return Layout(
-        gpu=gpus()[gpu],
+        gpu=gpu,
         gpu_count=gpu_count,
         cpu_cores=cpu_cores,
         interconnect=interconnect,
@@ -127,7 +128,7 @@ def layout_of(profile: Profile) -> Layout:
     """Return the GPUs that were profiled."""
     hardware_now = profile.hardware
     return Layout(
-        gpu=find(hardware_now.gpu, memory_gib=hardware_now.gpu_memory_gib),
+        gpu=measured_gpu(profile),
         gpu_count=profile.gpu_count,
         interconnect=hardware_now.interconnect,
         nodes=hardware_now.nodes,

@@ -34,7 +34,7 @@ from planner.prediction.scaling import speed_up, tensor_parallel
 from planner.prediction.sharing import processes_on, shared_speed
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
-from planner.profile.source import named_gpu, slice_named, source_gpu, source_slice
+from planner.profile.source import listed_gpu, named_gpu, slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
 from planner.signals.signals import SIGNALS, pcie_gb_s, pcie_share, read_signals
@@ -218,6 +218,7 @@ def predict(
     """
     past_probes = tuple(probes)
     check_probes((profile,), past_probes)
+    listed_gpu(profile)
     target = Layout(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
     codes = tuple(actions)
     signals = read_signals(profile) if codes else {}

@@ -15,7 +15,25 @@ from pricing.message import Message
 
 
 def source_gpu(profile: Profile) -> Gpu:
-    """Return the GPU that was profiled.
+    """Return the GPU that was profiled; a card that the table lacks has a name and memory alone.
+
+    Raises:
+        InputError: the profile names none.
+        UnknownGpuError: neither its model nor its memory is known, or several cards are called so.
+    """
+    return measured_gpu(profile) or listed_gpu(profile)
+
+
+def measured_gpu(profile: Profile) -> Gpu | None:
+    """Return the GPU that was profiled as `source_gpu`; None where that refuses it."""
+    gpu, name, memory_gib = named_gpu(profile), profile.hardware.gpu, shown_memory_gib(profile)
+    if gpu is None and name and memory_gib and not hardware.means_no_card(name):
+        return hardware.unlisted(name, memory_gib)
+    return gpu
+
+
+def listed_gpu(profile: Profile) -> Gpu:
+    """Return the GPU that was profiled, as the hardware table has it.
 
     Raises:
         InputError: the profile names none.
@@ -30,8 +48,10 @@ def source_gpu(profile: Profile) -> Gpu:
     try:
         return named_gpu(profile) or hardware.resolve(profile.hardware.gpu)
     except UnknownGpuError as error:
+        clear = hardware.means_no_card(profile.hardware.gpu) or shown_memory_gib(profile)
+        more = "" if clear else " Nor is its memory read: with hardware.gpu_memory_gib it passes."
         raise UnknownGpuError(
-            f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
+            f"{profile.job.name}: hardware.gpu: {problem}{more}" for problem in error.problems
         ) from error
 
 

@@ -19,6 +19,7 @@ from planner.signals import thresholds
 from planner.signals.compute_share import arithmetic, cores_left, reading_cores
 from planner.signals.condition import Signal, Value, named
 from pricing import hardware
+from pricing.hardware import is_consumer
 from pricing.message import Message
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
@@ -485,8 +486,8 @@ def _purchase(profile: Profile) -> str | None:
     """Return how the machine is paid for; a GeForce board of no stated one is its user's own."""
     hardware, gpu = profile.hardware, named_gpu(profile)
     is_stated = hardware.provider or hardware.instance_type
-    is_geforce = link_class(None, gpu.name if gpu else None) == "geforce"
-    owned = hardware.owned or (hardware.owned is None and not is_stated and is_geforce)
+    is_own = not is_stated and is_consumer(gpu.name if gpu else hardware.gpu or "")
+    owned = hardware.owned or (hardware.owned is None and is_own)
     return "owned" if owned else hardware.purchase
 
 

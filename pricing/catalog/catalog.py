@@ -282,38 +282,40 @@ class Catalog:
     def _purchased(self, provider: str, instance_type: str, purchase: str) -> Sequence[Offer]:
         sold = self._sold.get((provider, instance_type))
         if sold is None:
-            raise InputError(self._unknown_name(provider, instance_type))
+            raise self._unknown_name(provider, instance_type)
         if purchase not in sold:
             ways = [way for way in PURCHASES if way in sold]
             raise InputError(
                 f"The price list has no {purchase!r} price of {provider}/{instance_type}, which "
-                f"may be sold so; listed as: {', '.join(ways)}. Add --purchase {ways[0]}."
+                f"may be sold so; listed as: {', '.join(ways)}.",
+                hint=f"Add --purchase {ways[0]}.",
             )
         return sold[purchase]
 
-    def _unknown_name(self, provider: str, instance_type: str) -> str:
-        """Return the sentence for a name that the catalog does not have."""
+    def _unknown_name(self, provider: str, instance_type: str) -> InputError:
+        """Return what to raise for a name that the catalog does not have."""
         providers = sorted({name for name, _ in self._sold})
         if provider not in providers:
             near = difflib.get_close_matches(provider.lower(), providers, n=1)
             suggestion = f" Did you mean {near[0]!r}?" if near else ""
-            return (
+            return InputError(
                 f"Provider {provider!r} is not in the catalog.{suggestion} "
                 f"It has: {', '.join(providers)}."
             )
         size = sizes().get((provider, instance_type))
         if size is not None:
-            return (
+            return InputError(
                 f"{provider}/{instance_type} is sold by contract only and no price of it is "
-                "public. Ask the provider, or choose another size: "
-                f"gpucost prices --provider {provider} --gpu {size.gpu}"
+                "public.",
+                hint="Ask the provider, or choose another size: "
+                f"gpucost prices --provider {provider} --gpu {size.gpu}",
             )
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
         suggestion = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
-        return (
-            f"{provider} has no type {instance_type!r} in the catalog.{suggestion} "
-            f"List all: gpucost prices --provider {provider}"
+        return InputError(
+            f"{provider} has no type {instance_type!r} in the catalog.{suggestion}",
+            hint=f"List all: gpucost prices --provider {provider}",
         )
 
 

@@ -14,7 +14,7 @@ from pricing.catalog import price_age
 from pricing.catalog.price_age import SeenPrice, read_date
 from pricing.catalog.sizes import rental_of, sizes
 from pricing.errors import InputError
-from pricing.hardware import gpus
+from pricing.hardware import Gpu, gpus, unlisted
 from pricing.message import Message
 from pricing.money import plain, usd
 from pricing.tables import DATA, from_row, names, read_csv
@@ -211,16 +211,19 @@ class Offer(Struct, frozen=True, kw_only=True):
         return None
 
     @property
+    def card(self) -> Gpu:
+        """The model of its GPUs; of one that the hardware table lacks name and memory alone."""
+        return gpus().get(self.gpu) or unlisted(self.gpu, self.gpu_memory_gib)
+
+    @property
     def vendor(self) -> str | None:
         """Maker of the GPU; None where the hardware table has no such model."""
-        gpu = gpus().get(self.gpu)
-        return None if gpu is None else gpu.vendor
+        return self.card.vendor if self.card.is_listed else None
 
     @property
     def cpu_architecture(self) -> str:
         """Of the host: "arm64" for the GPUs that are sold on Arm hosts only, else "x86_64"."""
-        gpu = gpus().get(self.gpu)
-        return "x86_64" if gpu is None else gpu.host_architecture
+        return self.card.host_architecture
 
     def holds_on(self, day: date) -> bool:
         """Return whether the price is known to hold on that day (another may take its place)."""
@@ -278,28 +281,7 @@ def parse_place(text: str) -> tuple[str, str, str | None]:
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004
 
 
-COLUMNS = (
-    "status",
-    "region",
-    "instance_type",
-    "gpu",
-    "gpu_count",
-    "gpu_memory_gib",
-    "vcpus",
-    "ram_gib",
-    "local_disk_gib",
-    "interconnect",
-    "network_gbps",
-    "host",
-    "purchase",
-    "usd_per_hour",
-    "as_of",
-    "valid_from",
-    "valid_until",
-    "confidence",
-    "source",
-    "notes",
-)
+COLUMNS = tuple(read_csv("offers/hotaisle.csv")[0])
 """The columns of `data/offers/<provider>.csv`."""
 
 PUBLISHED = ("boot_disk_gib", "scratch_disk_gib", "included_transfer_gib")

@@ -242,6 +242,8 @@ _SMALL_PARTS = ("boot-disk", "address")  # a few dollars a month
 _FIRST = frozenset(
     (
         "cluster.not-sold",
+        "note.gpu-unlisted",
+        "note.gpu-unlisted-near",
         "note.other-gpu",
         "note.gaps",
         "note.paid-until",

@@ -160,24 +160,66 @@ def test_an_unreadable_file_is_an_input_error(call: Call, write: Write, empty_fo
     assert "locked.json" in ran.err
 
 
-def test_an_unknown_gpu_stops_a_plan_and_nothing_else(call: Call, write: Write) -> None:
-    """`plan` names the file or job, the model and the nearest ones; the others go on."""
-    unknown = changed(training("alpha"), ("hardware",), {"gpu": "NVIDIA H1000"})
+def test_a_card_that_the_table_lacks_is_planned_at_home(call: Call, write: Write) -> None:
+    """Its waste, cause and dollars are told; that it is compared with no other is said, too."""
+    unknown = changed(training("alpha"), ("hardware",), {"gpu": "NVIDIA H1000", "cpu_cores": 4})
     name = write("alpha.json", unknown)
     assert call("diagnose", name).code == 0
     assert call("import", name, "-o", "-").code == 0
+    ran = call("plan", name, "--price", "2")
+    assert ran.code == 0
+    assert "NVIDIA H1000 on own/1x-NVIDIA-H1000" in ran.out
+    assert "Wasted     $" in ran.out
+    text = " ".join(ran.out.split())
+    assert "The table of GPUs lacks NVIDIA H1000: waste, cause and cures" in text
+    assert "no other GPU is compared." in text
+    plan = json.loads(call("plan", name, "--price", "2", "-f", "json").out)
+    (job,) = plan["jobs"]
+    assert {option["offer"]["gpu"] for option in job["options"]} <= {"NVIDIA H1000"}
+
+
+def test_a_name_that_the_table_lacks_is_of_the_stated_machine(call: Call, write: Write) -> None:
+    """A g4dn has a T4, whatever its driver calls it: it is compared as that, which is said."""
+    name = write("alpha.json", changed(training("alpha"), ("hardware", "gpu"), "NVIDIA T4-XQ"))
+    ran = call("plan", name)
+    assert ran.code == 0
+    assert "Measured on NVIDIA T4-XQ; the price is that of T4" in " ".join(ran.out.split())
+    assert "lacks" not in ran.out
+
+
+@pytest.mark.parametrize("gpu", ["TPU v6e", "RTX 6000"])
+def test_what_is_no_card_stops_a_plan_and_nothing_else(gpu: str, call: Call, write: Write) -> None:
+    """A TPU is no GPU, and a name of several cards is asked for: `plan` names file and field."""
+    name = write("alpha.json", changed(training("alpha"), ("hardware",), {"gpu": gpu}))
+    assert call("diagnose", name).code == 0
     ran = call("plan", name)
     assert ran.code == 2
-    assert "NVIDIA H1000" in ran.err
-    assert "H100" in ran.err
-    assert "alpha" in ran.err
+    assert f"alpha: hardware.gpu: GPU {gpu!r}" in ran.err
 
 
-def test_the_way_out_of_an_unknown_gpu_works(call: Call, write: Write) -> None:
-    """What the message on an unknown GPU tells to type is not the filter of `plan --gpu`."""
-    unknown = changed(training(), ("hardware",), {"gpu": "NVIDIA H1000"})
-    ran = call("plan", write("alpha.json", unknown))
-    assert "write --gpu" not in ran.err, "plan --gpu limits the offers; it names no profiled GPU"
+def test_an_unknown_card_of_unknown_memory_is_told_what_makes_it_pass(
+    call: Call, write: Write
+) -> None:
+    """What the message tells to state is all that it takes."""
+    bare = training("alpha")
+    bare["hardware"] = {"gpu": "NVIDIA H1000", "gpu_count": 1}
+    del bare["gpus"][0]["metrics"]["mem.used_gib"]
+    ran = call("plan", write("alpha.json", bare))
+    assert ran.code == 2
+    assert "hardware.gpu_memory_gib" in ran.err
+    stated = changed(bare, ("hardware",), bare["hardware"] | {"gpu_memory_gib": 80})
+    assert call("plan", write("stated.json", stated)).code == 0
+
+
+def test_a_machine_that_no_list_has_passes_with_its_price(call: Call, write: Write) -> None:
+    """What the refusal of an unlisted machine tells to type works."""
+    name = write("alpha.json", changed(training("alpha"), ("hardware",), {"gpu": "Tesla T4"}))
+    refused = call("plan", name, "--machine", "gcp/n1-standard-8")
+    assert refused.code == 2
+    assert "State what it costs: --price USD (an hour)." in refused.err
+    ran = call("plan", name, "--machine", "gcp/n1-standard-8", "--price", "0.73")
+    assert ran.code == 0
+    assert "1x T4 on gcp/n1-standard-8" in ran.out
 
 
 @pytest.mark.parametrize("command", ["plan", "diagnose"])

@@ -52,6 +52,21 @@ NAMES = [
     ("Quadro RTX 8000", "Quadro-RTX-8000"),
     ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"),
     ("NVIDIA RTX PRO 4500 Blackwell Server Edition", "RTX-PRO-4500"),
+    ("NVIDIA GeForce GTX 1080 Ti", "GTX-1080Ti"),
+    ("GeForce GTX 1060 6GB", "GTX-1060-6GB"),
+    ("NVIDIA TITAN X (Pascal)", "TITAN-X-Pascal"),
+    ("GeForce GTX TITAN X", "GTX-TITAN-X"),
+    ("NVIDIA TITAN V", "TITAN-V"),
+    ("Tesla P40", "P40"),
+    ("Tesla P100-PCIE-16GB", "P100-PCIe-16GB"),
+    ("Tesla M60", "M60"),
+    ("Tesla K40m", "K40"),
+    ("NVIDIA A30", "A30"),
+    ("NVIDIA GeForce RTX 2080 SUPER", "RTX-2080-SUPER"),
+    ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX-4070Ti-SUPER"),
+    ("NVIDIA GeForce RTX 5080", "RTX-5080"),
+    ("AMD Instinct MI250X", "MI250X"),
+    ("AMD Instinct MI210", "MI210"),
     ("AMD Instinct MI300X", "MI300X"),
     ("AMD Instinct MI325X OAM", "MI325X"),
     ("AMD Instinct MI350X", "MI350X"),
@@ -76,12 +91,12 @@ NAMES = [
     ("Tesla-T4-SHARED", "T4"),
 ]
 NEAR_BUT_OTHER = [
-    "RTX 4080", "NVIDIA GeForce RTX 4080 SUPER", "NVIDIA GeForce RTX 2080 SUPER", "RTX 2080",
-    "GTX 1070 Ti", "RTX 3080 Ti", "RTX 3090 Ti", "RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU",
+    "RTX 5050", "NVIDIA GeForce RTX 3080 Ti Laptop GPU", "NVIDIA GeForce RTX 3050 Ti", "RTX 5090 D",
+    "GTX 980 Ti", "GTX 1050", "GTX 1650 SUPER", "RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU",
     "L4000", "L400", "H1000", "H10", "A1000", "A100X", "A10M", "T40", "T400", "V1000",
-    "RTX 4000", "NVIDIA RTX 4000 SFF Ada Generation", "NVIDIA RTX 5000 Ada Generation",
+    "RTX 4000", "NVIDIA RTX 4000 SFF Ada Generation", "NVIDIA RTX 5880 Ada Generation",
     "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "H100 64GB",
-    "A100 64GB", "NVIDIA GH200 144G HBM3e", "AMD Instinct MI300A", "AMD Instinct MI210", "MI300",
+    "A100 64GB", "NVIDIA GH200 144G HBM3e", "AMD Instinct MI300A", "MI300",
     "Radeon-Pro-V520", "NVIDIA", "GPU", "NVIDIA GeForce", "80GB", "0", "-",
 ]  # fmt: skip
 
@@ -102,9 +117,10 @@ def test_canonical_names_mean_themselves(model: str) -> None:
 
 
 def test_a_name_that_is_cut_off_means_no_card_of_another_memory() -> None:
-    """A GTX 1080 Ti is not in the table, and an RTX 2080 has 8 GiB where the Ti has 11."""
-    assert find("GeForce GTX 108...", memory_gib=10.9) is None
-    assert find("GeForce RTX 208...", memory_gib=7.8) is None
+    """A GTX 1080 has 8 GiB where the Ti has 11, and neither has 24."""
+    assert find("GeForce GTX 108...", memory_gib=10.9) == gpus()["GTX-1080Ti"]
+    assert find("GeForce GTX 108...", memory_gib=7.9) == gpus()["GTX-1080"]
+    assert find("GeForce GTX 108...", memory_gib=24.0) is None
     assert find("NVIDIA GeForce ...", memory_gib=12.0) is None
 
 
@@ -125,6 +141,9 @@ def test_near_names_of_other_cards_mean_nothing(name: str) -> None:
         ("H100", 93.1, "H100-NVL-94GB"),
         ("H100", 80, "H100-SXM-80GB"),
         ("V100", 32, "V100-32GB"),
+        ("Tesla M40", 22.4, "M40-24GB"),
+        ("NVIDIA GeForce RTX 3080", 11.9, "RTX-3080-12GB"),
+        ("NVIDIA GeForce RTX 4060 Ti", 15.9, "RTX-4060Ti-16GB"),
         ("Tesla V100-SXM2...", 31.7, "V100-32GB"),
         ("GeForce RTX 309...", 23.7, "RTX-3090"),
         ("NVIDIA GeForce RTX 208...", 10.8, "RTX-2080Ti"),
@@ -142,7 +161,7 @@ def test_memory_tells_models_of_one_name_apart(name: str, memory_gib: float, mod
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("RTX 4080", "Nearest known: RTX-4090"),
+        ("RTX 5050", "Nearest known: RTX-5090"),
         ("A101", "A100-SXM-40GB"),
         ("A1000", "no name is near"),
         ("NVIDIA GB10", "no name is near"),
