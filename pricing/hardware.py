@@ -335,9 +335,14 @@ def unlisted(name: str, memory_gib: float) -> Gpu:
 _NO_GPU = re.compile(r"\b(tpu|trainium|inferentia|gaudi|ascend)", re.IGNORECASE)
 
 
+def is_other_chip(name: str) -> bool:
+    """Return whether a name is of an accelerator that is no GPU."""
+    return _NO_GPU.search(name) is not None
+
+
 def means_no_card(name: str) -> bool:
     """Return whether several cards are called so, one of which has to be named, or no GPU is."""
-    return _key(name) in _aliases() or _NO_GPU.search(name) is not None
+    return _key(name) in _aliases() or is_other_chip(name)
 
 
 _WITHOUT_DOLLARS = "`gpucost diagnose` says without dollars why it waits."

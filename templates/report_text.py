@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pricing import money
-from pricing.catalog.price_age import age_of
+from pricing.catalog.price_age import age_of, age_text
 from pricing.money import show
 from templates.language.translate import _, asked_rate, join, translate_text, word
 
@@ -140,11 +140,21 @@ def read_on(offer: RentedOffer | None) -> str:
     """Return the day on which a price was read, how old it is, and how little it is sure."""
     if offer is None:
         return _("unknown")
-    days = offer.age_days or 0
-    old = _("{days} days old", days=days) if age_of(days) != "fresh" else ""
     sure = word("doubt", "low") if offer.confidence == "low" else ""
-    doubts = (_("old") if offer.stale else old, sure)
-    return " ".join((str(offer.as_of), *(word for word in doubts if word)))
+    if offer.age_days is None:
+        day, old = "", translate_text(age_text(None))
+    else:
+        day, old = str(offer.as_of), translate_text(age_text(offer.age_days or 0))
+        old = _("old") if offer.stale else old
+    return " ".join(filter(None, (day, old, sure)))
+
+
+def old_price(days: object) -> str:
+    """Return that a price is over 60 days old, or of no stated day (None); else nothing."""
+    if days is None:
+        return _("price without a date")
+    is_old = isinstance(days, int) and age_of(days) == "old"
+    return _("price {days} d old", days=days) if is_old else ""
 
 
 def percent(share: float) -> str:
@@ -334,7 +344,9 @@ def risk(option: Option) -> str:
     if option.hours.weak or (option.speed is not None and option.speed.weak):
         risks.append(_("weak prediction"))
     if option.offer.stale:
-        risks.append(_("price read on {day}", day=option.offer.as_of))
+        risks.append(
+            old_price(option.offer.age_days) or _("price read on {day}", day=option.offer.as_of)
+        )
     return join(risks) or _("low")
 
 

@@ -256,7 +256,8 @@ def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions)
         yield Message("launch.yours")
         return
     if live is None:
-        yield Message("launch.price-unread")
+        old = offer is not None and offer.is_stale(today()) and not options.allow_stale
+        yield Message("launch.price-unread-old" if old else "launch.price-unread", days=OLD_DAYS)
     elif live.failure:
         yield Message("launch.price-unreadable", why=live.failure)
     if offer is not None and (live is None or live.failure):
@@ -331,9 +332,9 @@ def _refusals(
     offer = worst.offer
     if live is not None:
         yield from _changed(offer, live)
-    if (live is None or live.failure) and offer.is_stale(today()):
-        day = offer.date_text
-        yield Message("launch.old-price", place=offer.place, day=day, days=OLD_DAYS)
+        if live.failure and offer.is_stale(today()):
+            day = offer.date_text
+            yield Message("launch.old-price", place=offer.place, day=day, days=OLD_DAYS)
 
 
 def _changed(offer: Offer, live: LivePrices) -> Iterator[str]:

@@ -44,7 +44,7 @@ class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
         links: between the GPUs.
         hours: that the work takes there [h].
         usd: that it costs, machines alone, at the low, mid and high of the hours.
-        price_age_days: since the price was read.
+        price_age_days: since the price was read; None: on no stated day.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
     links: str
     hours: Interval
     usd: tuple[Amount, Amount, Amount]
-    price_age_days: int
+    price_age_days: int | None
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +72,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             None where the models differ.
         break_even: the second is cheaper while its hours are less than this many times the first's.
         busy_fraction: of the measured GPUs, 0-1; None where nothing was measured.
+        warnings: what a reader must know of the prices.
     """
 
     schema: str = "gpucost.comparison/v1"
@@ -80,6 +81,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     links_usd: Amount | None
     break_even: Amount
     busy_fraction: Number | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +148,14 @@ def compare(
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
     lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
     of_what = f"{profile.job.name} as measured" if profile else _UNMEASURED_WORK
+    warned = (text for m in (first, second) for text in m.offer.warnings(catalog.as_of))
     return Comparison(
         work=f"{all_h:g} h of {of_what}",
         sides=(sides[0], sides[1]),
         links_usd=cents(lost) if same_model else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
         busy_fraction=None if profile is None else profile.busy_fraction,
+        warnings=tuple(dict.fromkeys(warned)),
     )
 
 
@@ -205,7 +209,7 @@ def _side(machines: _Machines, speed: Estimate, hours: float, as_of: date) -> Co
         links=between or ("none" if gpus == 1 else f"{inside}, one machine"),
         hours=hours_there,
         usd=(low, mid, high),
-        price_age_days=(as_of - offer.as_of).days,
+        price_age_days=offer.age_days(as_of),
     )
 
 

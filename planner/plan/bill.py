@@ -71,7 +71,7 @@ class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
         source: where.
         stale: whether the price was too old on the plan's day; left out but in a plan, as what
             follows.
-        age_days: how old the price was on that day.
+        age_days: how old the price was on that day; None: nobody dated it.
         confidence: of the price: high, medium or low.
         host: "provider", or "community" for machines of third parties.
         by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
@@ -118,7 +118,7 @@ def offer_on(offer: Offer, as_of: date) -> RentedOffer:
     return msgspec.structs.replace(
         rented_offer(offer),
         stale=offer.is_stale(as_of),
-        age_days=max(0, (as_of - offer.as_of).days),
+        age_days=offer.age_days(as_of),
         confidence=offer.confidence,
         host=offer.host,
         by_hand_at=offer.by_hand_at,

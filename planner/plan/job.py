@@ -135,7 +135,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         move_hours: that they take; None where unknown.
         pays_back_periods: until the expected saving has paid for work and move; None: never, or
             unknown.
-        price_age_days: since the price was read.
+        price_age_days: since the price was read; None: on no stated day.
         start: what can start it, best first: `provision`, then the tools of `export --to`; empty
             where a person rents it.
     """
@@ -149,7 +149,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     move_usd: Amount | None
     move_hours: Number | None
     pays_back_periods: Number | None
-    price_age_days: int
+    price_age_days: int | None
     start: tuple[Annotated[str, matching(_CODE)], ...]
 
 

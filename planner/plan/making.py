@@ -233,7 +233,7 @@ def _way(option: Option | None, job: JobDraft) -> Way | None:
         move_usd=benefit.moving_usd if benefit else None,
         move_hours=move.hours if move else 0,
         pays_back_periods=benefit.pays_back_periods if benefit else None,
-        price_age_days=offer.age_days or 0,
+        price_age_days=None if offer.age_days is None else offer.age_days or 0,
         start=(*(("provision",) if option.provisionable else ()), *that_start(offer)),
     )
 

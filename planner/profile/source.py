@@ -84,8 +84,9 @@ def contradiction(profile: Profile, offer: Offer) -> str | None:
     A model in another form (PCIe, SXM) with the same memory is none: price lists mix these up.
     """
     gpu, shown_gib = named_gpu(profile), shown_memory_gib(profile)
-    if gpu is not None and _model(gpu.name) != _model(offer.gpu):
-        return f"names {gpu.name}"
+    named = profile.hardware.gpu or ""
+    if hardware.is_other_chip(named) or (gpu and _model(gpu.name) != _model(offer.gpu)):
+        return f"names {gpu.name if gpu else named}"
     sold = hardware.find(offer.gpu) if offer.gpu_count >= 1 else None
     of_model = (sold.memory_gib, sold.usable_memory_gib or 0.0) if sold else ()
     most_gib = max(offer.gpu_memory_gib, *of_model)

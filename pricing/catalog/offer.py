@@ -229,9 +229,14 @@ class Offer(Struct, frozen=True, kw_only=True):
         """Return whether the price is known to hold on that day (another may take its place)."""
         return self.starts <= day and (self.valid_until is None or day <= self.valid_until)
 
+    def age_days(self, day: date) -> int | None:
+        """Return for how many days the price has been known, 0 or more; None: on no stated day."""
+        return max(0, (day - self.as_of).days) if self.dated else None
+
     def age(self, day: date) -> price_age.Age:
         """Return whether the price is fresh, ageing or old; one read on no stated day is old."""
-        return price_age.age_of((day - self.as_of).days) if self.dated else "old"
+        days = self.age_days(day)
+        return "old" if days is None else price_age.age_of(days)
 
     def moved(self, day: date) -> price_age.PriceRange:
         """Return between which factors the price lies on a day, over what was read.

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal
 
+from pricing.message import Message
 from pricing.tables import from_row, read_csv, read_toml
 
 FRESH_DAYS = 14
@@ -27,6 +28,13 @@ Age = Literal["fresh", "ageing", "old"]
 def age_of(days: int) -> Age:
     """Return what a price is called so many days after it was read."""
     return "fresh" if days <= FRESH_DAYS else "ageing" if days <= OLD_DAYS else "old"
+
+
+def age_text(days: int | None) -> str:
+    """Return how old a price is, in words: empty of a fresh one; None: of no stated day."""
+    if days is None:
+        return Message("price.no-date")
+    return "" if age_of(days) == "fresh" else Message("price.days-old", n=days)
 
 
 _FULL = re.compile(r"\d{4}-\d{2}-\d{2}")

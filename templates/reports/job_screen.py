@@ -12,7 +12,6 @@ from msgspec import UNSET
 
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.offer import TERMS_H
-from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import as_typed
 from pricing.message import Message
 from templates import report_text
@@ -22,6 +21,7 @@ from templates.report_text import (
     machine_name,
     money_range,
     money_text,
+    old_price,
     period_words,
     where_it_runs,
     whole_dollars,
@@ -340,6 +340,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     prefix = _("at least ") if cost.at_least else ""
     usd = f"{prefix}{money_text(cost.total)}"
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
+    if job.baseline.offer and (old := old_price(job.baseline.offer.age_days)):
+        text = _("{paid} ({old})", paid=text, old=old)
     data = sum((line.usd for line in cost.lines if line.what in OF_THE_DATA), _ZERO)
     if data > cost.total / 2:
         text = _("{paid}, {usd} of it for data", paid=text, usd=whole_dollars(data))
@@ -571,9 +573,7 @@ def _doubts(way: Way, option: Option) -> list[str]:
     if hours := TERMS_H.get(way.purchase):
         owed = option.offer.usd_per_hour * option.count * hours
         doubts.append(_("{usd} owed whatever runs", usd=money_text(owed)))
-    if way.price_age_days > OLD_DAYS:
-        doubts.append(_("price {days} d old", days=way.price_age_days))
-    return doubts
+    return [*doubts, *filter(None, (old_price(way.price_age_days),))]
 
 
 def _less_but(job: JobPlan) -> Iterator[Line]:

@@ -161,7 +161,7 @@ def _stands(word: str, whole: set[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    words = RUN.sub("RUN", text.replace("─", "")).split()
+    words = RUN.sub("RUN", re.sub("[─█░]", "", text)).split()  # lines and bars have no words
     return [word.rstrip(".,;") for word in words if word != "."]
 
 

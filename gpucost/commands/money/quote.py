@@ -26,7 +26,7 @@ from planner.models.document import encode
 from pricing.alternatives import Swing
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.price_age import age_of
+from pricing.catalog.price_age import age_text
 from pricing.errors import InputError
 from pricing.money import line_text, price_text, show
 
@@ -311,9 +311,10 @@ def _offer_name(quote: PrintedQuote) -> str:
 
 def _read(quote: PrintedQuote) -> str:
     offer = quote.offer
-    days = (quote.as_of - offer.as_of).days
-    old = f", {days} days old" if age_of(days) != "fresh" else ""
-    return f"read {offer.as_of}{old}"
+    if any(getattr(warning, "code", "") == "price.undated" for warning in quote.warnings):
+        return f"of {offer.as_of.year}, without a day"
+    old = age_text((quote.as_of - offer.as_of).days)
+    return ", ".join(filter(None, (f"read {offer.as_of}", old)))
 
 
 def _shown(usd: Decimal, output: Output) -> str:

@@ -20,6 +20,7 @@ from gpucost.views.output import (
     print_table,
 )
 from planner.choice.comparison import ComparedMachines, Comparison, compare
+from pricing.catalog.price_age import age_of
 from pricing.errors import InputError
 from pricing.message import Message
 from pricing.money import show, whole_dollars
@@ -62,6 +63,8 @@ def command(
         return
     columns = ("", *(side.name for side in comparison.sides))
     print_table(Table(columns=columns, rows=_rows(comparison.sides)), output)
+    for warning in comparison.warnings:
+        output.say(_text("note", text=warning))
     if output.format == "table":
         for sentence in _verdict(comparison, " ".join(typed[2:])):
             print_prose(sentence)
@@ -81,9 +84,15 @@ def _rows(sides: Sequence[ComparedMachines]) -> tuple[tuple[str, ...], ...]:
         "links": [_gpus(s) for s in sides],
         "hours": [_range(*structs.astuple(s.hours), unit="{} h") for s in sides],
         "dollars": [_range(*s.usd, unit="${}") for s in sides],
-        "read": [_text("days", n=s.price_age_days) for s in sides],
+        "read": [_read(s.price_age_days) for s in sides],
     }
     return tuple((_text(name), *values) for name, values in cells.items())
+
+
+def _read(days: int | None) -> str:
+    """Return how long ago a price was read, and that it is old: over 60 days, or of no day."""
+    code = "undated" if days is None else "days-old" if age_of(days) == "old" else "days"
+    return _text(code, n=days or 0)
 
 
 def _gpus(side: ComparedMachines) -> str:

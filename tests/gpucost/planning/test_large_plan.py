@@ -159,7 +159,7 @@ def test_problems_of_all_jobs(fleet: Path, tmp_path: Path) -> None:
     for number, path in enumerate(sorted(fleet.iterdir())):
         profile = json.loads(path.read_bytes())
         if number % 5 == 0:
-            profile["hardware"]["gpu"] = f"GPU that nobody sells {number}"
+            profile["hardware"]["gpu"] = f"TPU that nobody sells {number}"
         (folder / path.name).write_text(json.dumps(profile), encoding="utf-8")
     one, three = (plan(tmp_path, several, str(folder)) for several in (1, 3))
     assert one.returncode == three.returncode == 2
