@@ -1,10 +1,12 @@
 """The calls of an AWS launch as plain data, and the kinds of resource it makes; pure."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from email import message_from_string
 from email.mime.text import MIMEText
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -59,52 +61,12 @@ class _AwsKind(NamedTuple):
     ids: str
     tagged: str
     name: str = ""
-    dead: tuple[str, ...] = ()
+    dead: Sequence[str] = ()
 
 
+_TABLE = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text(encoding="utf-8"))
 KINDS: Mapping[str, _AwsKind] = MappingProxyType(
-    {
-        MACHINE: _AwsKind(
-            paginator="describe_instances",
-            many="Instances",
-            id="InstanceId",
-            destroy="terminate_instances",
-            argument="InstanceIds",
-            ids="InstanceIds",
-            tagged="instance",
-            dead=("terminated",),
-        ),
-        "spot-request": _AwsKind(
-            paginator="describe_spot_instance_requests",
-            many="SpotInstanceRequests",
-            id="SpotInstanceRequestId",
-            destroy="cancel_spot_instance_requests",
-            argument="SpotInstanceRequestIds",
-            ids="SpotInstanceRequestIds",
-            tagged="spot-instances-request",
-            dead=("closed", "cancelled", "failed", "disabled"),
-        ),
-        "security-group": _AwsKind(
-            paginator="describe_security_groups",
-            many="SecurityGroups",
-            id="GroupId",
-            name="GroupName",
-            destroy="delete_security_group",
-            argument="GroupId",
-            ids="GroupIds",
-            tagged="security-group",
-        ),
-        "key-pair": _AwsKind(
-            paginator="describe_key_pairs",
-            many="KeyPairs",
-            id="KeyName",
-            name="KeyName",
-            destroy="delete_key_pair",
-            argument="KeyName",
-            ids="KeyNames",
-            tagged="key-pair",
-        ),
-    }
+    {kind: _AwsKind(**row) for kind, row in _TABLE.items()}
 )
 """Every kind that launches make, in the order of its removal.
 
