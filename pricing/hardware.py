@@ -336,7 +336,7 @@ _NO_GPU = re.compile(r"\b(tpu|trainium|inferentia|gaudi|ascend)", re.IGNORECASE)
 
 
 def is_other_chip(name: str) -> bool:
-    """Return whether a name is of an accelerator that is no GPU."""
+    """Return whether a name is of another accelerator than a GPU."""
     return _NO_GPU.search(name) is not None
 
 

@@ -130,9 +130,8 @@ def compare(
             memory, or both are the same.
     """
     problems = unknown_names("--provider", providers, (o.provider for o in catalog.offers))
-    if names[0] == names[1]:
-        problems.append(f"{names[0]} is compared with itself; name two sets of machines.")
-    if problems:
+    alike = f"{names[0]} is compared with itself; name two sets of machines."
+    if problems := [*problems, *[alike] * (names[0] == names[1])]:
         raise InputError(problems)
     first, second = _chosen(names, catalog, providers, profile)
     work = profile or _typical(first)
@@ -142,9 +141,8 @@ def compare(
     speeds = speeds if profile else [exactly(1.0, "the first side"), speeds[1]]
     speeds = _never_faster_apart(first, second, speeds)
     all_h = measured_h if hours is None else hours * speeds[0].mid
-    both = zip((first, second), speeds, strict=True)
-    sides = [_side(machines, speed, all_h, catalog.as_of) for machines, speed in both]
-    same_model = sides[0].gpu == sides[1].gpu
+    pairs = zip((first, second), speeds, strict=True)
+    sides = [_side(machines, speed, all_h, catalog.as_of) for machines, speed in pairs]
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
     lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
     of_what = f"{profile.job.name} as measured" if profile else _UNMEASURED_WORK
@@ -152,7 +150,7 @@ def compare(
     return Comparison(
         work=f"{all_h:g} h of {of_what}",
         sides=(sides[0], sides[1]),
-        links_usd=cents(lost) if same_model else None,
+        links_usd=cents(lost) if first.offer.gpu == second.offer.gpu else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
         busy_fraction=None if profile is None else profile.busy_fraction,
         warnings=tuple(dict.fromkeys(warned)),

@@ -31,11 +31,8 @@ _NONE = "-"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
 _OPEN = frozenset(
-    (
-        *("keep.too-little-seen", "keep.mostly-start-up", "keep.unknown", "keep.work"),
-        *("keep.not-sure", "keep.gpu-unlisted"),
-    )
-)
+    f"keep.{why}" for why in ("too-little-seen", "mostly-start-up", "unknown", "work", "not-sure")
+) | {"keep.gpu-unlisted"}
 """Codes of reasons to stay that a measurement, a lower price or a longer horizon may remove."""
 
 
