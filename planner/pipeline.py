@@ -46,7 +46,7 @@ from planner.plan.making import packed_text, remedy_documents
 from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.plan import CatalogSummary
 from planner.prediction.predict import split_time
-from planner.prediction.probes import check_probes, probes_of
+from planner.prediction.probes import check_probes, probes_of, scaling_signals
 from planner.profile.model import Profile
 from planner.profile.source import at_work, name_apart, with_unused_gpus
 from planner.signals.finding import Saved
@@ -371,10 +371,11 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     work = workload(profile, requirements, period)
     baseline = find_baseline(profile, work, catalog, requirements, tenancy)
     profile = with_machine(profile, baseline.offer, assumed=baseline.assumed)
-    working = at_work(profile)
+    working, probes = at_work(profile), probes_of(profile, requirements.probes)
+    scaling = scaling_signals(working, probes)
 
     def diagnosed(spare: float | None) -> JobContext:
-        machine = {**baseline.signals(profile), "serving.spare_copies": spare}
+        machine = {**scaling, **baseline.signals(profile), "serving.spare_copies": spare}
         signals = read_signals(profile, machine)
         causes = diagnose(profile, cost=baseline.machine_cost, signals=signals)
         findings = without_actions(causes, requirements.without)
@@ -390,7 +391,7 @@ def assess(  # noqa: PLR0913 - what a job is planned from
             idle_share=reclaimable(findings, profile),
             catalog=catalog,
             asked=requirements,
-            probes=probes_of(profile, requirements.probes),
+            probes=probes,
             shared=shared,
         )
 

@@ -14,6 +14,7 @@ from planner.models.costs import WorkCost, work_cost
 from planner.prediction.kernels import lacks_of
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
+from planner.prediction.probes import fewer_gpus
 from planner.profile.kinds import HOST_OUT_OF_MEMORY, JobKind
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
@@ -243,6 +244,11 @@ class JobContext:
         """Return what an amount of the job's work costs, of a bill of the period."""
         unit = self.profile.work.unit if self.profile.work else "output token"  # of a service
         return work_cost(cost, self.work.units, unit)
+
+    @cached_property
+    def fewer_gpus(self) -> dict[int, float]:
+        """The speed that fewer of today's GPUs were measured at, by their number."""
+        return fewer_gpus(self.profile, self.probes)
 
     @cached_property
     def host(self) -> HostNeed:

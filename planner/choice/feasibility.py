@@ -73,7 +73,9 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
         return "gpu-count", Message(code, n=total, least=low, most=high)
     # A server that misses its target is cut anew: memory and bandwidth count, not the GPUs.
     job, cut = context.profile.job, context.work.service and context.baseline.must_change
-    if total == needed or (cut and job.splits_the_model and size.machines == 1 and 8 % total == 0):
+    if total in {needed, *context.fewer_gpus} or (
+        cut and job.splits_the_model and size.machines == 1 and 8 % total == 0
+    ):
         return None
     if not context.profile.job.kind.trains:
         if total < needed and may_run_together(size.offer, total, context):
@@ -121,6 +123,8 @@ def _takes(size: OnSale, context: JobContext) -> Why | None:
 
 def _fits(size: OnSale, context: JobContext) -> Why | None:
     offer, total = size.offer, size.used
+    if offer.gpu == context.gpu.name and total in context.fewer_gpus:
+        return None  # it ran on them
     room, each = gpu_memory_gib(offer), shares_held(context.profile, total)
     today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
     ran_out = (context.profile.job.ended or "").startswith(GPU_OUT_OF_MEMORY)

@@ -125,6 +125,7 @@ def _sizes(offer: Offer, context: JobContext) -> Iterator[OnSale]:
     waits = share >= _MOSTLY_COMMUNICATES if isinstance(share, float) else may
     differs, gpus = offer.gpu != context.gpu.name, round(offer.gpu_count)
     trains = offer.gpu_count > 1 and (differs or waits) and context.profile.job.kind.trains
+    trains = trains or gpus in context.fewer_gpus
     if size.machines > 1 and (trains or may_run_together(offer, max(1, gpus), context)):
         yield size._replace(machines=1, used=gpus, today=False)
 

@@ -138,7 +138,7 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     busy_share = busy * at_work_share(signals) if isinstance(busy, float) else None
     # Where busy time is unknown, all causes share the whole.
     left = {"all": 1.0} if busy_share is None else {"idle": 1.0 - busy_share, "busy": busy_share}
-    left["outside"] = 1.0
+    left.update({"outside": 1.0, "gpus": 1.0})
     # The other shares are of the steps' time, which is what the rest of the run leaves.
     outside = (
         f.waste_fraction
@@ -198,7 +198,8 @@ def _claim_order(finding: Finding) -> tuple[int, float, str]:
 
 
 def _rank(finding: Finding) -> tuple[int, int, float, str]:
-    grave = (finding.code, finding.severity) == (FAILING, "high")  # before anything is tuned
+    # Before anything is tuned; what was measured comes before why it is so.
+    grave = finding.code in {FAILING, "poor-scaling"} and finding.severity == "high"
     order = -1 if grave else _SEVERITY_ORDER[finding.severity]
     return (
         _INFO_ORDER.get(finding.code, order) if finding.severity == "info" else order,

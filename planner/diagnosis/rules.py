@@ -18,7 +18,7 @@ from planner.signals.finding import Certainty, Severity
 from planner.signals.thresholds import AT_WORK, BUSY, SM
 from pricing.message import Message
 
-Pool = Literal["idle", "busy", "outside"]
+Pool = Literal["idle", "busy", "outside", "gpus"]
 
 
 class Waste(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,21 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.fleet import sizes as packs
 from planner.fleet.executor import map_on
-from planner.fleet.sizes import (
-    ROUNDING,
-    WAYS,
-    Bins,
-    Numbers,
-    Rows,
-    Sizes,
-    best_fit,
-    best_of_some,
-    by_length,
-    decreasing,
-    first_fit,
-    fullness,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +53,7 @@ class Classes:
         return np.array([rows[0] for rows in self.members], dtype=np.intp)
 
 
-def classes_of(sizes: Sizes) -> Classes:
+def classes_of(sizes: packs.Sizes) -> Classes:
     """Return which jobs are alike."""
     _, firsts, of = np.unique(sizes.kinds, return_index=True, return_inverse=True)
     numbers = np.empty(len(firsts), dtype=np.intp)
@@ -79,12 +66,12 @@ def classes_of(sizes: Sizes) -> Classes:
     return Classes(of=by_job, members=members)
 
 
-def that_pair(sizes: Sizes, classes: Classes) -> NDArray[np.bool_]:
+def that_pair(sizes: packs.Sizes, classes: Classes) -> NDArray[np.bool_]:
     """Return for each job whether it fits on one GPU with any other."""
     some = sizes.of(classes.firsts)
     pairs = np.zeros(len(some), dtype=bool)
     # Who takes least fits beside most others, and they beside it: few are left to be looked at.
-    for number in np.argsort(fullness(some).max(axis=1), kind="stable"):
+    for number in np.argsort(packs.fullness(some).max(axis=1), kind="stable"):
         if not pairs[number]:
             fits = some.fitting_with(int(number))
             fits[number] = fits[number] and len(classes.members[number]) > 1
@@ -94,11 +81,11 @@ def that_pair(sizes: Sizes, classes: Classes) -> NDArray[np.bool_]:
     return paired
 
 
-def enough_of_each(sizes: Sizes, classes: Classes) -> NDArray[np.intp]:
+def enough_of_each(sizes: packs.Sizes, classes: Classes) -> NDArray[np.intp]:
     """Return rows of jobs, in order, as many of each class as could be on one GPU together."""
     some = sizes.of(classes.firsts)
-    takes = np.maximum(some.takes, ROUNDING)
-    most = np.floor((some.bounds / takes).min(axis=1) + ROUNDING)
+    takes = np.maximum(some.takes, packs.ROUNDING)
+    most = np.floor((some.bounds / takes).min(axis=1) + packs.ROUNDING)
     counts = [
         rows[: int(max(1.0, min(m, len(rows))))]
         for m, rows in zip(most, classes.members, strict=True)
@@ -119,8 +106,8 @@ class Relaxed:
         steps: of the simplex method until it was found.
     """
 
-    prices: Numbers
-    parts: Numbers
+    prices: packs.Numbers
+    parts: packs.Numbers
     steps: int
 
 
@@ -165,10 +152,10 @@ class Columns:
             prices=np.maximum(0.0, -solved.ineqlin.marginals), parts=solved.x, steps=int(solved.nit)
         )
 
-    def whole(self, relaxed: Relaxed, threshold: float) -> Bins:
+    def whole(self, relaxed: Relaxed, threshold: float) -> packs.Bins:
         """Return the jobs of groups that are used whole, or at least such a part of once more."""
         groups, free = list(self.groups), [list(reversed(rows)) for rows in self.members]
-        bins: Bins = []
+        bins: packs.Bins = []
         for at in np.argsort(-relaxed.parts, kind="stable"):
             part = float(relaxed.parts[at])
             if part < threshold:
@@ -216,16 +203,16 @@ class Grid:
     steps: tuple[int, int]
 
 
-def on_a_grid(sizes: Sizes, rows: NDArray[np.intp]) -> Grid:
+def on_a_grid(sizes: packs.Sizes, rows: NDArray[np.intp]) -> Grid:
     """Return some of the jobs on the grid of the two resources that bind most for all of them."""
     room = np.where(np.isfinite(sizes.limits), sizes.limits, 0.0).max(axis=0)
     share = np.divide(sizes.takes, room, out=np.zeros_like(sizes.takes), where=room > 0.0)
-    tight = sizes.limits.min(axis=0) < room * (1.0 - ROUNDING)
+    tight = sizes.limits.min(axis=0) < room * (1.0 - packs.ROUNDING)
     binding = share.sum(axis=0) * np.where(tight, 1.5, 1.0)
     first, second = (int(column) for column in np.argsort(-binding, kind="stable")[:2])
     if tight[second] and not tight[first]:
         first, second = second, first
-    demand = share[:, second].sum() / max(ROUNDING, share[:, first].sum())
+    demand = share[:, second].sum() / max(packs.ROUNDING, share[:, first].sum())
     steps = next(steps for limit, steps in GRIDS if demand <= limit)
     if steps == GRIDS[-1][1] and len(rows) <= FEW:
         steps = FINER * steps[0], steps[1]
@@ -246,7 +233,7 @@ def on_a_grid(sizes: Sizes, rows: NDArray[np.intp]) -> Grid:
     )
 
 
-def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
+def best_groups(grid: Grid, values: packs.Numbers) -> tuple[float, list[list[int]]]:
     """Return the value of the best group, and for each job the best group that it is last of.
 
     Args:
@@ -255,7 +242,7 @@ def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
     """
     count = len(grid.order)
     first, second = grid.steps
-    best: Numbers = np.zeros((first + 1, second + 1))
+    best: packs.Numbers = np.zeros((first + 1, second + 1))
     chosen = np.zeros((count, first + 1, second + 1), dtype=bool)
     tops = np.zeros(count)
     for number in range(count):
@@ -266,14 +253,14 @@ def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
             continue
         with_it = best[: limit + 1 - wide, : second + 1 - high] + value
         room = best[wide : limit + 1, high:]
-        better = with_it > room + ROUNDING
+        better = with_it > room + packs.ROUNDING
         tops[number] = float(with_it[-1, -1])
         np.copyto(room, with_it, where=better)
         chosen[number, wide : limit + 1, high:] = better
     return float(tops.max(initial=0.0)), _groups(grid, chosen, tops)
 
 
-def _groups(grid: Grid, chosen: NDArray[np.bool_], tops: Numbers) -> list[list[int]]:
+def _groups(grid: Grid, chosen: NDArray[np.bool_], tops: packs.Numbers) -> list[list[int]]:
     """Return the groups behind `tops`, walking all of them back at once."""
     count = len(grid.order)
     groups: list[list[int]] = [[] for _ in range(count)]
@@ -296,7 +283,7 @@ def _groups(grid: Grid, chosen: NDArray[np.bool_], tops: Numbers) -> list[list[i
 
 
 StopSearch = Callable[[], bool]
-Rule = Callable[[Sizes, Rows], Bins]
+Rule = Callable[[packs.Sizes, packs.Rows], packs.Bins]
 
 ROUNDS = 80
 WORK = 300_000
@@ -333,13 +320,13 @@ class Packed:
         stopped: whether the search was ended from outside.
     """
 
-    bins: Bins
+    bins: packs.Bins
     bound: int
     stopped: bool = False
 
 
 def pack_rows(
-    sizes: Sizes, stop: StopSearch, executor: Executor | None = None, *, proves: bool = True
+    sizes: packs.Sizes, stop: StopSearch, executor: Executor | None = None, *, proves: bool = True
 ) -> Packed:
     """Return the best packing that is found, never worse than by first fit.
 
@@ -350,12 +337,12 @@ def pack_rows(
         proves: whether a good bound is worth work that finds no better packing.
     """
     paired = that_pair(sizes, classes_of(sizes))
-    single: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
+    single: packs.Bins = [[int(row)] for row in np.flatnonzero(~paired)]
     rows = np.flatnonzero(paired)
     if not len(rows):
         return Packed(bins=single, bound=len(single))
     some = sizes.of(rows)
-    firsts = [first_fit(some, order) for order in decreasing(some)]
+    firsts = [packs.first_fit(some, order) for order in packs.decreasing(some)]
     search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
     search.run(stop, executor, proves=proves)
     return Packed(
@@ -365,31 +352,31 @@ def pack_rows(
     )
 
 
-def plain_bound(sizes: Sizes) -> int:
+def plain_bound(sizes: packs.Sizes) -> int:
     """Return a bound without a search.
 
     On one GPU the jobs' parts of their own limits sum to at most 1, for no limit is below the least
     one; and no two jobs that take over half of their limits fit together.
     """
-    share = fullness(sizes)
+    share = packs.fullness(sizes)
     sums = np.ceil(share.sum(axis=0) - _MORE)
     return int(max(sums.max(), (share > _HALF + _MORE).sum(axis=0).max(), 1))
 
 
-def plain_hours(sizes: Sizes) -> float:
+def plain_hours(sizes: packs.Sizes) -> float:
     """Return hours of GPUs that any packing holds, without a search.
 
     At each time the jobs that still run need as many GPUs as `plain_bound` tells.
     """
     longest_first = np.argsort(-sizes.hours, kind="stable")
-    share, hours = fullness(sizes)[longest_first], sizes.hours[longest_first]
+    share, hours = packs.fullness(sizes)[longest_first], sizes.hours[longest_first]
     sums = np.ceil(np.cumsum(share, axis=0) - _MORE).max(axis=1)
     large = np.cumsum(share > _HALF + _MORE, axis=0).max(axis=1)
     needed = np.maximum(np.maximum(sums, large), 1.0)
     return float((needed * (hours - np.append(hours[1:], 0.0))).sum())
 
 
-def _by_rule(sizes: Sizes, ruled: tuple[Rule, Rows]) -> Bins:
+def _by_rule(sizes: packs.Sizes, ruled: tuple[Rule, packs.Rows]) -> packs.Bins:
     rule, order = ruled
     return rule(sizes, order)
 
@@ -415,18 +402,18 @@ class _Search:
         stopped: whether the search was ended from outside.
     """
 
-    sizes: Sizes
-    firsts: list[Bins]
+    sizes: packs.Sizes
+    firsts: list[packs.Bins]
     bound: int
     classes: Classes
-    best: Bins = field(init=False)
+    best: packs.Bins = field(init=False)
     columns: Columns = field(init=False)
     single: Columns = field(init=False)
     cost: float = field(init=False)
     least_hours: float = field(init=False)
     fewest: int = field(init=False)
     proven: float = 0.0
-    steady: Numbers = field(default_factory=lambda: np.zeros(0))
+    steady: packs.Numbers = field(default_factory=lambda: np.zeros(0))
     stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -440,9 +427,9 @@ class _Search:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
-        for first, order in zip(self.firsts, decreasing(self.sizes), strict=True):
+        for first, order in zip(self.firsts, packs.decreasing(self.sizes), strict=True):
             self._offer(first)
-            self._offer(best_fit(self.sizes, order))
+            self._offer(packs.best_fit(self.sizes, order))
         orders = () if self.sizes.one_length else self._orders()
         for at in range(0, len(orders), TRIED_AT_ONCE):
             if self._done(stop):
@@ -461,13 +448,17 @@ class _Search:
                 return
             self._complete(groups.whole(relaxed, threshold))
 
-    def _orders(self) -> tuple[Rows, ...]:
+    def _orders(self) -> tuple[packs.Rows, ...]:
         large = len(self.sizes) > ALL_ORDERS
-        return tuple(by_length(self.sizes, best_of_some(self.sizes) if large else WAYS))
+        return tuple(
+            packs.by_length(self.sizes, packs.best_of_some(self.sizes) if large else packs.WAYS)
+        )
 
-    def _try(self, orders: Sequence[Rows], stop: StopSearch, executor: Executor | None) -> None:
+    def _try(
+        self, orders: Sequence[packs.Rows], stop: StopSearch, executor: Executor | None
+    ) -> None:
         """Take the best packing of some orders by both rules, one order after the other."""
-        rules = (first_fit, best_fit)
+        rules = (packs.first_fit, packs.best_fit)
         tries = [(rule, order) for order in orders for rule in rules]
         packings = map_on(executor, partial(_by_rule, self.sizes), tries)
         for _ in orders:
@@ -503,7 +494,7 @@ class _Search:
         self.stopped = self.stopped or (not proven and stop())
         return self.stopped or proven
 
-    def _offer(self, bins: Bins, *, identical: bool = True) -> None:
+    def _offer(self, bins: packs.Bins, *, identical: bool = True) -> None:
         """Take a packing if it is better; its groups may be used either way."""
         if identical or self._by_hours:
             for rows in bins:
@@ -523,7 +514,7 @@ class _Search:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
         return identical and self.columns.add([int(kind) for kind in self.classes.of[rows]], 1.0)
 
-    def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
+    def _grow(self, grid: Grid, tried: packs.Numbers, now: packs.Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""
         top, groups = best_groups(grid, tried[self.classes.of])
         if top <= 0.0:
@@ -536,7 +527,7 @@ class _Search:
         added = [self._add(group) for group in self._worth(groups, now[self.classes.of])]
         return better or any(added)
 
-    def _worth(self, groups: Bins, now: Numbers) -> Iterator[list[int]]:
+    def _worth(self, groups: packs.Bins, now: packs.Numbers) -> Iterator[list[int]]:
         """Yield new groups that would pay, the best first, few for any one job."""
         values = sorted((-float(now[rows].sum()), rows) for rows in groups)
         uses = np.zeros(len(self.sizes), dtype=int)
@@ -547,27 +538,27 @@ class _Search:
                     uses[fitting] += 1
                     yield fitting
 
-    def _that_fits(self, rows: list[int], now: Numbers) -> list[int]:
+    def _that_fits(self, rows: list[int], now: packs.Numbers) -> list[int]:
         """Return the jobs of a group that really fit together, the dearest first."""
         if self.sizes.fits(rows):
             return rows
         return self.sizes.those_that_fit(sorted(rows, key=lambda r: (-now[r], r)))
 
-    def _complete(self, bins: Bins) -> None:
+    def _complete(self, bins: packs.Bins) -> None:
         """Take such groups with the other jobs packed by rule, where that is better."""
         placed = {row for rows in bins for row in rows}
         free = np.array([row for row in range(len(self.sizes)) if row not in placed], dtype=np.intp)
         if not len(free):
             self._offer(bins)
             return
-        for order in decreasing(self.sizes.of(free)):
-            for rule in (first_fit, best_fit):
+        for order in packs.decreasing(self.sizes.of(free)):
+            for rule in (packs.first_fit, packs.best_fit):
                 self._offer(rule(self.sizes, free[order], bins))
 
 
-def _plain_prices(sizes: Sizes) -> Iterator[Numbers]:
+def _plain_prices(sizes: packs.Sizes) -> Iterator[packs.Numbers]:
     """Yield prices to begin with: parts of each resource, of two of them, of half a GPU."""
-    share = fullness(sizes)
+    share = packs.fullness(sizes)
     main = np.argsort(-share.sum(axis=0), kind="stable")[:2]
     yield from (share[:, column] for column in main)
     yield share[:, main].sum(axis=1)

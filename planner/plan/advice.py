@@ -89,12 +89,13 @@ def cure_now(
     scaled = (o for o in options if o.scaling and (choice or is_late(context)))
     stays = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
     staying = next(stays, None)
-    if (queue := _too_slow(context, staying)) is not None:
-        return queue
-    if staying is not None:
-        return _chosen(staying, context)
+    step = _too_slow(context, staying) or (_chosen(staying, context) if staying else None)
+    if step is not None:
+        return step
     # Where the network that the machines have can be switched on, no GPU need be given up for it.
     fewer = None if _NETWORK in priced else _fewer_gpus(context, options)
+    if fewer and findings and findings[0].code == "poor-scaling":
+        return fewer
     priced = {**priced, **({_FEWER: fewer.saves} if fewer and fewer.saves else {})}
     for finding in findings:
         best = _best(finding, priced, context)

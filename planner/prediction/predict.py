@@ -11,6 +11,7 @@ prove: `input` (waiting for data), `copies` to the device, `host` (launching, se
 a weight (measured: it makes cross-GPU predictions worse).
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -143,6 +144,9 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
         load=_GPU_DECODE_LOAD if decodes else 1.0,
         relaxed=relaxed_by(actions),
     )
+
+
+_BETWEEN = Message("speed.between")
 
 
 class Way(NamedTuple):
@@ -422,14 +426,22 @@ class Predictions:
         return speed_up(before, target, step, faster=faster.mid)
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
-        measured = self._anchors
-        scaled = tuple(start for start in measured if start[0].shows_scaling)
-        if target.gpu_count > 1 and scaled:
-            measured = scaled  # what several GPUs did tells more than such links usually do
-        return narrowest(
-            self._onward(anchor, onward.speed(target, actions), target)
-            for anchor, onward in measured
-        )
+        measured, gpu = self._anchors, target.chip.name
+        as_many = [a for a in measured if a[0].layout[1:] == (target.gpu_count, target.machines)]
+        same = [start for start in as_many if start[0].layout[0] == gpu]
+        scaled = [start for start in measured if start[0].shows_scaling]
+        # Of as many GPUs nothing is to be said of how more or fewer scale; of several, what
+        # several did tells more than such links usually do.
+        nearest = same or as_many or (scaled if target.gpu_count > 1 else ()) or measured
+        onward = (self._onward(a, start.speed(target, actions), target) for a, start in nearest)
+        speed = narrowest(onward)
+        near = [a for a, _ in self._anchors if a.layout[::2] == (gpu, target.machines)]
+        speeds = {a.layout[1]: a.speed for a in near}
+        low, high = min(speeds.values(), default=0.0), max(speeds.values(), default=0.0)
+        is_between = min(speeds, default=0) < target.gpu_count < max(speeds, default=0)
+        if same or actions or not is_between or speed.mid > low:
+            return speed
+        return Estimate(low=low, mid=math.sqrt(low * high), high=high, basis=_BETWEEN)
 
     def _onward(self, anchor: Anchor, onward: Estimate, target: Layout) -> Estimate:
         """Return the speed-up over the profiled run, by way of a measurement."""

@@ -15,9 +15,10 @@ from planner.models.estimate import Estimate
 from planner.prediction.layout import layout_of
 from planner.prediction.profiled_step import rate_per_s, step_s
 from planner.profile.model import Profile, Step
-from planner.profile.source import source_gpu, source_slice, unknown_slice
+from planner.profile.source import slice_named, source_gpu, source_slice, unknown_slice
+from planner.signals.condition import Value
 from pricing.errors import InputError
-from pricing.hardware import MigProfile
+from pricing.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,12 @@ class Anchor:
     speed: float
     linear: float | None = None
     timed: bool = True
+
+    @property
+    def layout(self) -> tuple[str, int, int]:
+        """Its model, with the slice where it was one, its GPUs, and the machines of them."""
+        gpu = source_gpu(self.profile).name + (slice_named(self.profile) or "")
+        return gpu, self.profile.gpu_count, layout_of(self.profile).machines
 
     @property
     def shows_scaling(self) -> bool:
@@ -104,6 +111,26 @@ def _items(profile: Profile) -> float | None:
     return batch * profile.gpu_count / step.mean_s
 
 
+def fewer_gpus(profile: Profile, probes: Iterable[Profile]) -> dict[int, float]:
+    """Return the speed over today's that fewer GPUs of the same model measured, by their number."""
+    fewer = (a for a in anchors(profile, probes) if a.profile.gpu_count < profile.gpu_count)
+    model = source_gpu(profile).name + (slice_named(profile) or "")
+    return {anchor.layout[1]: anchor.speed for anchor in fewer if anchor.layout[0] == model}
+
+
+def scaling_signals(profile: Profile, probes: Iterable[Profile]) -> dict[str, Value]:
+    """Return the signals of the fewer GPUs that were measured to take the least GPU time."""
+    today, fewer = profile.gpu_count, fewer_gpus(profile, probes)
+    if not fewer:
+        return {}
+    n = max(fewer, key=lambda count: fewer[count] / count)
+    unit = _unit(profile) or ""
+    code = "cause.fewer-steps" if unit.startswith(("step", "iter")) else "cause.fewer-measured"
+    text = Message(code, n=n, of=today, times=fewer[n])
+    saves, name = max(0.0, 1.0 - n / (today * fewer[n])), "scaling.fewer"
+    return {name: text, f"{name}_speed": fewer[n], f"{name}_saves": saves}
+
+
 def speed_on_slice(profile: Profile, probes: Iterable[Profile]) -> tuple[str, float] | None:
     """Return the slice that a job was also measured on, and its speed there, at most 1.
 
@@ -152,12 +179,7 @@ def _with_overhead(anchor: Anchor, anchors_known: Sequence[Anchor]) -> Anchor:
     layout = layout_of(anchor.profile)
     if layout.gpu_count == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
         return anchor
-    single = [
-        anchor_seen
-        for anchor_seen in anchors_known
-        if anchor_seen.profile.gpu_count == 1
-        and _measured_on(anchor_seen.profile) == _measured_on(anchor.profile)
-    ]
+    single = [a for a in anchors_known if a.layout[:2] == (anchor.layout[0], 1)]
     if not single:
         return anchor
     linear = layout.gpu_count * single[0].speed
@@ -168,10 +190,6 @@ def _with_overhead(anchor: Anchor, anchors_known: Sequence[Anchor]) -> Anchor:
     split = structs.replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
     profile = structs.replace(anchor.profile, step=split)
     return replace(anchor, profile=profile, linear=linear, timed=known_s is not None)
-
-
-def _measured_on(profile: Profile) -> tuple[str, MigProfile | None]:
-    return source_gpu(profile).name, source_slice(profile)
 
 
 def narrowest(estimates: Iterable[Estimate]) -> Estimate:

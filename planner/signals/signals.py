@@ -48,7 +48,7 @@ _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50"
 
 
 def read_signals(
-    profile: Profile, machine: Mapping[str, float | None] = MappingProxyType({})
+    profile: Profile, machine: Mapping[str, Value] = MappingProxyType({})
 ) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured.
 
@@ -523,6 +523,10 @@ _SERVING = ("kv_cache_fraction", "requests_running", "requests_waiting", "preemp
 _UTIL = ("sm_active", "sm_occupancy", "fp32_active", "fp64_active", "tensor_active", "dram_active")
 _WAITED_FOR = ("input", "host", "python", "logging", "network", "lock", "device", "model")
 _HOST = ("cpu_util", "cpu_busiest_core", "disk_read_mib_s", "net_rx_mib_s")
+_NOT_OF_PROFILE = (
+    *("bill.egress", "serving.spare_copies", "network.of_offered", "data.of_scratch"),
+    *("scaling.fewer", "scaling.fewer_speed", "scaling.fewer_saves"),
+)  # but of the machine, its bill, and probes
 _WAITS = ("data_wait", "h2d", "optimizer", "checkpoint")
 
 SIGNALS: dict[str, Signal] = {
@@ -540,10 +544,7 @@ SIGNALS: dict[str, Signal] = {
             "optimizer.step_s": _field("step.optimizer_s"),
             "optimizer.name": _field("step.optimizer"),
             "stalls.longest_s": _field("step.stalls.longest_s"),
-            "bill.egress": lambda _: None,
-            "serving.spare_copies": lambda _: None,
-            "network.of_offered": lambda _: None,
-            "data.of_scratch": lambda _: None,
+            **dict.fromkeys(_NOT_OF_PROFILE, lambda _: None),
             "weights.of_gpu": _weights_of_gpu,
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,

@@ -647,14 +647,14 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
         o
         for o in job.options
         if o.speed is not None and not o.speed.weak and not o.cost.at_least
-        if not is_today(o, job.baseline)
+        if not is_today(o, job.baseline) and o.cost.high < (job.baseline.cost.total or _ENDLESS)
     )
     in_time = (o for o in sure if o.hours.mid <= longest_h and o.offer.purchase == way.purchase)
     now = job.answer.now
     usd = now.usd if now else None
     limit_usd = min(usd.mid if usd else _ENDLESS, job.baseline.cost.total or _ENDLESS)
     first = next((o for o in in_time if o.provisionable and o.cost.mid < limit_usd), None)
-    if first is None:
+    if first is None or (job.answer.cheapest and first.id == job.answer.cheapest.option):
         return ""
     where, saved = where_it_runs(first, is_manual=False), saved_words(first.saves.fraction)
     step = now if now is not None and now.kind == "try" else None

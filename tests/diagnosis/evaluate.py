@@ -68,7 +68,11 @@ def judge(shared: Path | None, *, scale: float = 1.0) -> tuple[Judged, ...]:
         profile = case.profile(shared)
         if profile is not None:
             measured = profile if scale == 1.0 else nudged(profile, scale)
-            beside = {"bill.egress": case.egress, "serving.spare_copies": case.spare_copies}
+            beside = {
+                "bill.egress": case.egress,
+                "serving.spare_copies": case.spare_copies,
+                **case.scaling,
+            }
             findings = diagnose(measured, signals=read_signals(measured, beside))
             found.append(Judged(case=case, findings=findings))
     return tuple(found)

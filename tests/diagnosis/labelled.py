@@ -47,6 +47,7 @@ class LabelledCase:
         recorded: whether it is a published recording.
         egress: share of the bill that is for data sent out, 0-1; None where there is no bill.
         spare_copies: share of a service's copies that no request needs, 0-1; None where unknown.
+        scaling: signals of a probe on fewer GPUs; none where there was no probe.
         held_out: whether no rule was written with it in mind.
         given: the readings, as the TOML states them.
     """
@@ -60,6 +61,7 @@ class LabelledCase:
     recorded: bool
     egress: float | None
     spare_copies: float | None
+    scaling: Mapping[str, float]
     held_out: bool
     given: Mapping[str, Any]
 
@@ -86,6 +88,7 @@ def cases() -> tuple[LabelledCase, ...]:
             recorded="lambda" in given or "sample" in given,
             egress=given.get("egress"),
             spare_copies=given.get("spare_copies"),
+            scaling={f"scaling.{name}": value for name, value in given.get("scaling", {}).items()},
             held_out=path.stem == "held_out",
             given=given,
         )

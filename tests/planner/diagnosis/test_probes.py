@@ -9,7 +9,7 @@ from planner.prediction.predict import predict
 from planner.prediction.probes import relative_speed
 from planner.profile.model import Profile, Work
 from pricing.errors import InputError
-from tests.planner.factories import a_profile
+from tests.planner.factories import a_profile, plan, running, sold
 
 
 def measured(rate: float, **fields: Any) -> Profile:
@@ -96,3 +96,36 @@ def test_measured_scaling_beats_what_is_usual() -> None:
     eight = predict(alone, gpu="T4", gpu_count=8, probes=(two,))
     assert eight.mid < 5.0
     assert "communication measured on 2 GPUs" in eight.basis
+
+
+def test_between_measured_counts_a_speed_lies_between_theirs() -> None:
+    """One T4 does 250 images a second and eight 125: four lie between the two."""
+    eight, single = (measured(rate, gpu="T4", gpu_count=n) for rate, n in ((125.0, 8), (250.0, 1)))
+    assert predict(eight, gpu="T4", probes=[single]).mid == pytest.approx(2.0)
+    four = predict(eight, gpu="T4", gpu_count=4, probes=[single])
+    assert 0.9 < four.low <= four.mid <= four.high < 2.2  # but for the spread of runs
+    assert 1.0 < four.mid < 2.0
+
+
+@pytest.mark.parametrize("kind", ["training", "simulation"])
+def test_fewer_gpus_that_were_measured_faster_come_first(kind: str) -> None:
+    """One GPU in half the time of eight: its machine is what to do, and the waste is 15/16."""
+    offers = (sold("eight", "8.00", gpu_count=8), sold("one", "1.00"))
+    job = running(measured(125.0, gpu_count=8, kind=kind), offers[0])
+    probe = replace(measured(250.0, kind=kind), job=job.job)
+    made = plan(job, offers=offers, probes=(probe,)).jobs[0]
+    assert made.findings[0].code == "poor-scaling"
+    assert made.findings[0].waste_fraction == pytest.approx(15 / 16)
+    assert made.now is not None
+    assert made.now.actions == ("fewer-gpus",)
+    assert made.now.time_factor == pytest.approx(0.5)
+    unprobed = plan(job, offers=offers).jobs[0].findings
+    assert "poor-scaling" not in {finding.code for finding in unprobed}
+
+
+def test_gpus_that_scale_are_left_alone() -> None:
+    """Eight do 7.2 times the work of one: nine tenths of linear is no finding."""
+    offers = (sold("eight", "8.00", gpu_count=8), sold("one", "1.00"))
+    job = running(measured(720.0, gpu_count=8), offers[0])
+    made = plan(job, offers=offers, probes=(replace(measured(100.0), job=job.job),)).jobs[0]
+    assert "poor-scaling" not in {finding.code for finding in made.findings}

@@ -18,7 +18,7 @@ well-used unmeasured
 # Added to the contract's.
 PROGRAMS = """
 crashed evaluation start-up memory-leak generation egress-cost failing-gpu spare-copies left-on
-no-checkpoints slow-fp64
+no-checkpoints poor-scaling slow-fp64
 """
 ACTION_CODES = """
 dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy local-cache
