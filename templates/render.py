@@ -20,18 +20,9 @@ from templates.language import translate
 from templates.language.translate import _, word
 from templates.markdown import cell, command, unbroken, with_commands
 from templates.page.whole_page import render_page
+from templates.reports import fleet_rows
 from templates.reports.decision import columns, decision, ends_machine, staying, year_words
 from templates.reports.first_screen import first_screen
-from templates.reports.fleet_rows import (
-    Alike,
-    group_alike,
-    group_row,
-    names,
-    risks,
-    short,
-    speeds,
-    sureness,
-)
 from templates.reports.job_screen import job_screen
 from templates.strangers import for_markdown
 
@@ -190,7 +181,7 @@ def markdown_report(plan: Plan, *, limit: int = MOST_CHARACTERS) -> str:
 
 
 def _several(plan: Plan, limit: int) -> str:
-    groups = group_alike(plan)
+    groups = fleet_rows.group_alike(plan)
     title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
     end = _end(plan)
     for rows in _ROWS:
@@ -201,18 +192,24 @@ def _several(plan: Plan, limit: int) -> str:
     return top + "".join(_folds(plan, groups, room)) + end
 
 
-def _summary(plan: Plan, groups: list[Alike], rows: int) -> str:
+def _summary(plan: Plan, groups: list[fleet_rows.Alike], rows: int) -> str:
     text = _fill(
         "fleet.md.j2",
         plan=plan,
         groups=groups,
         rows=rows,
-        sureness=sureness,
-        group_row=group_row,
+        sureness=fleet_rows.sureness,
+        group_row=fleet_rows.group_row,
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
     )
     if plan.fleet:
-        text += _fill("shared.md.j2", plan=plan, rows=rows, speeds=speeds, risks=risks(plan))
+        text += _fill(
+            "shared.md.j2",
+            plan=plan,
+            rows=rows,
+            speeds=fleet_rows.speeds,
+            risks=fleet_rows.risks(plan),
+        )
     return text + _teams(plan, rows)
 
 
@@ -220,7 +217,7 @@ def _teams(plan: Plan, rows: int) -> str:
     return _fill("teams.md.j2", plan=plan, rows=rows) if plan.teams else ""
 
 
-def _folds(plan: Plan, groups: list[Alike], room: int) -> list[str]:
+def _folds(plan: Plan, groups: list[fleet_rows.Alike], room: int) -> list[str]:
     """Return the folds of the groups that fit, the first of them in full where that fits, too."""
     folds: list[str] = []
     for group in groups:
@@ -238,7 +235,7 @@ def _folds(plan: Plan, groups: list[Alike], room: int) -> list[str]:
     return folds
 
 
-def _fold(group: Alike, plan: Plan, level: str) -> str:
+def _fold(group: fleet_rows.Alike, plan: Plan, level: str) -> str:
     body = _job(group.first, plan, level=level, mark="###")
     more = [job.name for job in group.jobs[1:]]
     return _fill("details.md.j2", group=group, body=body, others=more)
@@ -265,8 +262,8 @@ def _end(plan: Plan) -> str:
     clusters = _fill("cluster.md.j2", plan=plan) if plan.clusters else ""
     single = len(plan.jobs) == 1
     notes = [translate.translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
-    shown = notes if single else [short(note, _LONGEST_NOTE) for note in notes[:_NOTES]]
-    jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
+    shown = notes if single else [fleet_rows.short(note, _LONGEST_NOTE) for note in notes[:_NOTES]]
+    jobs = plan.jobs if single else [group.first for group in fleet_rows.group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
     return clusters + _fill("end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
 
@@ -279,7 +276,7 @@ def environment() -> Environment:
         _=_, translate_text=translate.translate_text, word=word, gap=translate.gap
     )
     filled.filters |= {"cell": cell, "unbroken": unbroken, "with_commands": with_commands}
-    filled.filters["name"] = lambda text: cell(short(str(text)))
+    filled.filters["name"] = lambda text: cell(fleet_rows.short(str(text)))
     return filled
 
 
@@ -289,7 +286,7 @@ def _fill(name: str, **values: object) -> str:
         "rate": translate.rate_words(),
         "first_screen": first_screen,
         "year_words": year_words,
-        "names": names,
+        "names": fleet_rows.names,
     }
     return environment().get_template(name).render(**shared, **values)
 

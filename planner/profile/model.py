@@ -7,18 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from planner.profile import fields
-from planner.profile.kinds import (
-    COUNTED_BY,
-    ENDINGS,
-    FAULTS,
-    HARDWARE_XIDS,
-    PHASES,
-    PRECISIONS,
-    WORK,
-    JobKind,
-    Parallelism,
-)
+from planner.profile import fields, kinds
 from planner.profile.trials import Change, Latency, Replicas, Serving, TracedSteps, TriedInTurns
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
@@ -83,11 +72,11 @@ class Job(fields.Record, frozen=True, kw_only=True):
     """
 
     name: str = "job"
-    kind: JobKind = JobKind.UNKNOWN
+    kind: kinds.JobKind = kinds.JobKind.UNKNOWN
     framework: str | None = None
-    precision: Annotated[str, fields.one_of(PRECISIONS)] | None = None
+    precision: Annotated[str, fields.one_of(kinds.PRECISIONS)] | None = None
     batch_per_gpu: fields.AtLeastOne | None = None
-    parallelism: Parallelism | None = None
+    parallelism: kinds.Parallelism | None = None
     parameters: fields.Positive | None = None
     dataset_gib: fields.Measure | None = None
     trust: Annotated[str, fields.one_of(("shared", "isolated"))] | None = None
@@ -95,7 +84,7 @@ class Job(fields.Record, frozen=True, kw_only=True):
     latency_ms: Latency | None = None
     requests_per_s: fields.Measure | None = None
     replicas: Replicas | None = None
-    ended: Annotated[str, fields.one_of(ENDINGS)] | None = None
+    ended: Annotated[str, fields.one_of(kinds.ENDINGS)] | None = None
     serving: Serving | None = None
     demand_by_hour: object = None
     team: str | None = None
@@ -108,9 +97,9 @@ class Job(fields.Record, frozen=True, kw_only=True):
         Raises:
             ValueError: there is no such kind of job, or no such way to share its work.
         """
-        force_setattr(self, "kind", JobKind(self.kind or JobKind.UNKNOWN))
+        force_setattr(self, "kind", kinds.JobKind(self.kind or kinds.JobKind.UNKNOWN))
         if self.parallelism is not None:
-            force_setattr(self, "parallelism", Parallelism(self.parallelism))
+            force_setattr(self, "parallelism", kinds.Parallelism(self.parallelism))
 
     @property
     def splits_the_model(self) -> bool:
@@ -268,7 +257,7 @@ class Step(fields.Record, frozen=True, kw_only=True):
     """
 
     count: fields.Count | None = None
-    counted_by: Annotated[str, fields.one_of(COUNTED_BY)] | None = None
+    counted_by: Annotated[str, fields.one_of(kinds.COUNTED_BY)] | None = None
     mean_s: fields.Positive | None = None
     data_wait_s: fields.Measure | None = None
     h2d_s: fields.Measure | None = None
@@ -300,8 +289,8 @@ class Wait(fields.Record, frozen=True, kw_only=True):
     """
 
     place: str | None = None
-    doing: Annotated[str, fields.one_of(WORK)] | None = None
-    phase: Annotated[str, fields.one_of(PHASES)] | None = None
+    doing: Annotated[str, fields.one_of(kinds.WORK)] | None = None
+    phase: Annotated[str, fields.one_of(kinds.PHASES)] | None = None
     time_fraction: fields.Fraction | None = None
     low: fields.Fraction | None = None
     high: fields.Fraction | None = None
@@ -339,7 +328,7 @@ class Phase(fields.Record, frozen=True, kw_only=True):
         data_wait_s: of it waiting for input, seconds; null where unknown.
     """
 
-    kind: Annotated[str, fields.one_of(PHASES)] | None = None
+    kind: Annotated[str, fields.one_of(kinds.PHASES)] | None = None
     total_s: fields.Measure | None = None
     time_fraction: fields.Fraction | None = None
     count: fields.Count | None = None
@@ -548,14 +537,14 @@ class Health(fields.Record, frozen=True, kw_only=True):
     """
 
     gpu: str = "the GPU"
-    code: Annotated[str, fields.one_of(FAULTS)] = "lost"
+    code: Annotated[str, fields.one_of(kinds.FAULTS)] = "lost"
     value: fields.Measure | None = None
     most: fields.Measure | None = None
 
     @property
     def is_failing(self) -> bool:
         """Whether another host is the cure."""
-        return self.value in HARDWARE_XIDS if self.code == "xid" else self.code != "power-cap"
+        return self.value in kinds.HARDWARE_XIDS if self.code == "xid" else self.code != "power-cap"
 
     @property
     def is_grave(self) -> bool:
@@ -648,7 +637,11 @@ class Profile(fields.Record, frozen=True, kw_only=True):
         Nor does what was seen to communicate, whatever is stated.
         """
         communicates = self.step is not None and bool(self.step.comm_s)
-        return self.gpu_count > 1 and self.job.parallelism is Parallelism.NONE and not communicates
+        return (
+            self.gpu_count > 1
+            and self.job.parallelism is kinds.Parallelism.NONE
+            and not communicates
+        )
 
     def readings(self, slot: str) -> tuple[Statistics, ...]:
         """Return the statistics of one slot, one per GPU that reported it."""

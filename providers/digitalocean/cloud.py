@@ -11,19 +11,10 @@ from urllib.parse import quote
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError, ProviderError
 from pricing.tables import elements
+from providers import interface
 from providers.digitalocean import REAPER_TOKEN, resources
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi, try_token
 from providers.digitalocean.resources import BASE_TAG, KINDS, NAMED, PROVIDER
-from providers.interface import (
-    MACHINE,
-    Connection,
-    Creation,
-    LaunchSpec,
-    Place,
-    QuotaError,
-    Resource,
-    UncertainError,
-)
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.connection import with_caller
 from providers.token_api import JsonDocument, TokenCloud
@@ -35,11 +26,11 @@ github.com/digitalocean/api-v2/issues/202
 """
 
 _FILTERS: dict[str, tuple[dict[str, str], ...]] = {
-    MACHINE: ({"tag_name": BASE_TAG}, {"type": "gpus"})
+    interface.MACHINE: ({"tag_name": BASE_TAG}, {"type": "gpus"})
 }
 
 
-def connect(connection: Connection) -> "DigitalOceanCloud":
+def connect(connection: interface.Connection) -> "DigitalOceanCloud":
     """Return the account that the environment names.
 
     Raises:
@@ -72,14 +63,16 @@ class DigitalOceanCloud(TokenCloud):
         self.api = DigitalOceanApi(access=self.access, on_date=self.note_clock)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
+    def resources_to_create(
+        spec: interface.LaunchSpec, target: interface.Place
+    ) -> tuple[interface.Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(resources.creations(spec, target))
 
     @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(spec: interface.LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and the machine's own where it has a token; pure."""
-        kinds = [*(MACHINE for _ in range(spec.count)), "firewall", "ssh-key", "tag"]
+        kinds = [*(interface.MACHINE for _ in range(spec.count)), "firewall", "ssh-key", "tag"]
         own = (
             "at the deadline each machine calls DELETE /v2/droplets/ID with the reaper token"
             if spec.self_destroy
@@ -87,7 +80,7 @@ class DigitalOceanCloud(TokenCloud):
         )
         return (*(f"DELETE {KINDS[kind].path}/ID" for kind in kinds), own)
 
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+    def check(self, spec: interface.LaunchSpec) -> tuple[interface.LaunchSpec, tuple[str, ...]]:
         """Return the launch with the regions that offer the size and the key's id, and notes.
 
         Where machines must end themselves, the token for that is tried; whether there must be one
@@ -111,7 +104,7 @@ class DigitalOceanCloud(TokenCloud):
         notes += tuple(self._image_doubts(spec))
         return replace(spec, ssh_key=self._key_id(spec.ssh_key) if spec.ssh_key else ""), notes
 
-    def _image_doubts(self, spec: LaunchSpec) -> Iterator[str]:
+    def _image_doubts(self, spec: interface.LaunchSpec) -> Iterator[str]:
         """Yield a note of each image that this account is not shown; who is not told has none."""
         facts = {sizes().get((PROVIDER, target.instance_type)) for target in spec.places}
         images = {spec.image} if spec.image else {size.image for size in facts if size}
@@ -144,7 +137,7 @@ class DigitalOceanCloud(TokenCloud):
             raise ProviderError(f"DigitalOcean: the account is locked: {account['status_message']}")
         limit = int(account["droplet_limit"])
         if used + count > limit:
-            raise QuotaError(
+            raise interface.QuotaError(
                 f"DigitalOcean: {used} of {limit} Droplets are used, and {count} more are wanted; "
                 "raise the limit at cloud.digitalocean.com, Settings."
             )
@@ -159,14 +152,16 @@ class DigitalOceanCloud(TokenCloud):
         names = ", ".join(str(key.get("name")) for key in keys) or "none"
         raise InputError(f"--ssh-key {name}: no such key in the account; it has: {names}.")
 
-    def create(self, creation: Creation) -> Resource:
+    def create(self, creation: interface.Creation) -> interface.Resource:
         """Send one POST, never repeated."""
         kind, doing = KINDS[creation.kind], f"making {creation.kind} {creation.name}"
         answer = self.api.change("POST", kind.path, creation.arguments, doing)
         created = answer.get(kind.singular) if isinstance(answer, dict) else None
         marks = None if created is None else self._marks_of(creation.kind, created, {})
         if created is None or marks is None:
-            raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
+            raise interface.UncertainError(
+                f"DigitalOcean: {doing}: the answer does not say what was made."
+            )
         return self._resource(creation.kind, created, marks)
 
     def _items(self, kind: str) -> Iterator[JsonDocument]:
@@ -188,9 +183,11 @@ class DigitalOceanCloud(TokenCloud):
 
     @staticmethod
     def _is_named(kind: str, item: JsonDocument) -> bool:
-        return kind == MACHINE and NAMED.fullmatch(str(item.get("name"))) is not None
+        return kind == interface.MACHINE and NAMED.fullmatch(str(item.get("name"))) is not None
 
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(
+        self, resource: interface.Resource, marks: OwnershipTags
+    ) -> tuple[interface.Resource, ...]:
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, doing = resources.run_tag(marks), f"marking {resource.name} with its deadline"
         answer = self.api.find(_path("tag", tag), doing)
@@ -200,7 +197,7 @@ class DigitalOceanCloud(TokenCloud):
         self.api.change("POST", f"{_path('tag', tag)}/resources", body, doing)
         return (self._resource("tag", self._part(answer, "tag", tag), marks),)
 
-    def destroy(self, resource: Resource) -> bool:
+    def destroy(self, resource: interface.Resource) -> bool:
         """Send one DELETE by id; False for a 404."""
         doing = f"ending {resource.kind} {resource.name}"
         return self.api.delete(_path(resource.kind, resource.id), doing)

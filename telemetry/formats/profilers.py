@@ -4,7 +4,7 @@ import io
 import json
 import sqlite3
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -122,7 +122,8 @@ class _Trace:
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
     loader: _Spans = field(default_factory=_Spans)
     optimizer: _Spans = field(default_factory=_Spans)
-    optimizers: Counter[str] = field(default_factory=Counter)  # seconds by class
+    # Seconds by class.
+    optimizers: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     first_s: float = np.inf
     last_s: float = -np.inf
 

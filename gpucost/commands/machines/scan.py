@@ -31,16 +31,7 @@ from pricing.catalog.regions import known_regions
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.listing import counted
 from pricing.money import cents, plain, show
-from providers.account_scan import (
-    AccountScan,
-    ScanDraft,
-    ScannedItem,
-    assemble,
-    judge,
-    owned,
-    per_month,
-    priced,
-)
+from providers import account_scan
 from providers.interface import MACHINE, NotQueried
 from providers.provider import ANSWER_S, Request, in_each
 from providers.redaction import learn, redact
@@ -89,7 +80,7 @@ def command(
 
 def _scan(
     providers: Collection[str], regions: tuple[str, ...], owner_tag: str, catalog: Catalog
-) -> AccountScan:
+) -> account_scan.AccountScan:
     """Return what all accounts show.
 
     Raises:
@@ -100,11 +91,11 @@ def _scan(
     request = Request(now=now, environment=os.environ, regions=regions)
     names = tuple(dict.fromkeys(providers)) or scanned()
     answers = in_each(names, partial(_ask, request), answer_s=_ANSWER_S)
-    drafts = [answer for answer in answers.values() if isinstance(answer, ScanDraft)]
+    drafts = [answer for answer in answers.values() if isinstance(answer, account_scan.ScanDraft)]
     failed = {
         name: error or ProviderError(f"{name}: no answer in {_ANSWER_S:.0f} s")
         for name, error in answers.items()
-        if not isinstance(error, ScanDraft)
+        if not isinstance(error, account_scan.ScanDraft)
     }
     if not drafts:
         kinds = {type(error) for error in failed.values()}
@@ -120,9 +111,14 @@ def _scan(
         for name, error in failed.items()
         if name not in absent
     ]
-    return assemble(
+    return account_scan.assemble(
         (
-            judge(priced(owned(item, owner_tag), _offer(catalog, item), now), now)
+            account_scan.judge(
+                account_scan.priced(
+                    account_scan.owned(item, owner_tag), _offer(catalog, item), now
+                ),
+                now,
+            )
             for draft in drafts
             for item in draft.items.values()
         ),
@@ -132,7 +128,7 @@ def _scan(
     )
 
 
-def _ask(request: Request, provider: str) -> ScanDraft | GpucostError:
+def _ask(request: Request, provider: str) -> account_scan.ScanDraft | GpucostError:
     """Return what one provider shows, or why it shows nothing."""
     try:
         draft = scanner(provider)(request)
@@ -143,7 +139,7 @@ def _ask(request: Request, provider: str) -> ScanDraft | GpucostError:
     return draft if draft.answered or not draft.gaps else ProviderError(draft.gaps[0].why)
 
 
-def _offer(catalog: Catalog, item: ScannedItem) -> Offer | None:
+def _offer(catalog: Catalog, item: account_scan.ScannedItem) -> Offer | None:
     """Return the price of a machine there; a price of another region is none."""
     try:
         return catalog.find(item.provider, item.type, item.region, item.purchase)
@@ -151,7 +147,7 @@ def _offer(catalog: Catalog, item: ScannedItem) -> Offer | None:
         return None
 
 
-def _show(scan: AccountScan, owner_tag: str, output: Output) -> None:
+def _show(scan: account_scan.AccountScan, owner_tag: str, output: Output) -> None:
     """Print the scan: a summary, a table, and the commands; other formats have all in one."""
     if not print_if_json(scan, output):
         idle = [item for item in scan.items if item.idle]
@@ -174,13 +170,13 @@ def _show(scan: AccountScan, owner_tag: str, output: Output) -> None:
         output.say(f"note: not asked: {sentence}")
 
 
-def _command(item: ScannedItem) -> str:
+def _command(item: account_scan.ScannedItem) -> str:
     if item.run:
         return f"gpucost down {item.run}"
     return item.command or f"# {item.provider}: end {item.id!a} on its page"
 
 
-def _summary(scan: AccountScan, owner_tag: str) -> Iterator[str]:
+def _summary(scan: account_scan.AccountScan, owner_tag: str) -> Iterator[str]:
     """Yield the lines above the table: at most ten."""
     idle = [item for item in scan.items if item.idle]
     unmeasured = [item for item in scan.items if item.idle is None]
@@ -211,25 +207,25 @@ def _summary(scan: AccountScan, owner_tag: str) -> Iterator[str]:
 _NAMES = {MACHINE: "GPU machine", "disk": "disk", "address": "address"}
 
 
-def _amounts(items: Collection[ScannedItem]) -> str:
+def _amounts(items: Collection[account_scan.ScannedItem]) -> str:
     """Return how many of each kind: "40 GPU machines, 3 disks"."""
     sums = {name: sum(item.kind == kind for item in items) for kind, name in _NAMES.items()}
     return ", ".join(counted(n, name) for name, n in sums.items() if n)
 
 
-def _dollars(items: Collection[ScannedItem], *, at_least: bool = False) -> str:
+def _dollars(items: Collection[account_scan.ScannedItem], *, at_least: bool = False) -> str:
     """Return what items cost a month, as far as it is known."""
     if all(item.usd_per_hour is None for item in items):
         return "an unknown amount"
     more = "at least " if at_least or any(item.at_least for item in items) else ""
-    return f"{more}${show(per_month(items))}"
+    return f"{more}${show(account_scan.per_month(items))}"
 
 
 _COLUMNS = ("#", "what", "where", "name", "use", "USD/month", "age", "so far", "owner")
 _WHOLE = (*_COLUMNS, "idle", "why", "id", "USD/h", "at least", "by gpucost", "command")
 
 
-def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table:
+def _table(items: Iterable[account_scan.ScannedItem], now: datetime, output: Output) -> Table:
     """Return a row an item; other formats than the table also have what ends it."""
     is_table = output.format == "table"
     rows = [_row(number, item, now, output.format) for number, item in enumerate(items, 1)]
@@ -242,7 +238,7 @@ def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table
     )
 
 
-def _row(number: int, item: ScannedItem, now: datetime, form: str) -> tuple[str, ...]:
+def _row(number: int, item: account_scan.ScannedItem, now: datetime, form: str) -> tuple[str, ...]:
     """Return the cells of an item; amounts in CSV, which programs read, are digits alone."""
     rate, spent = item.usd_per_hour, item.usd_so_far
     more = ">" if item.at_least and form != "csv" else ""
@@ -255,7 +251,7 @@ def _row(number: int, item: ScannedItem, now: datetime, form: str) -> tuple[str,
         f"{item.provider} {item.region}",
         item.name or item.id,
         _use(item),
-        "unknown" if rate is None else f"{more}{amount(per_month((item,)))}",
+        "unknown" if rate is None else f"{more}{amount(account_scan.per_month((item,)))}",
         "?" if days is None else f"{days:.0f} d" if days >= 1 else f"{days * 24:.0f} h",
         "unknown" if spent is None else f"{more}{amount(spent)}",
         item.owner or "-",
@@ -269,7 +265,7 @@ def _row(number: int, item: ScannedItem, now: datetime, form: str) -> tuple[str,
     )
 
 
-def _use(item: ScannedItem) -> str:
+def _use(item: account_scan.ScannedItem) -> str:
     """Return the verdict in two words, with the mean of the week where it was measured."""
     shares = (("GPU", item.gpu_fraction), ("CPU", item.cpu_fraction))
     read = next((f" {name} {share:.1%}" for name, share in shares if share is not None), "")
@@ -278,7 +274,7 @@ def _use(item: ScannedItem) -> str:
     return {True: "idle", False: "in use", None: "unknown"}[item.idle] + read
 
 
-def _gate(scan: AccountScan, limit: Decimal | None, output: Output) -> int:
+def _gate(scan: account_scan.AccountScan, limit: Decimal | None, output: Output) -> int:
     """Return the exit code; what trips is said, quiet or not."""
     if limit is None or scan.idle_usd_per_month <= limit:
         return 0
@@ -323,7 +319,7 @@ def _post(url: str, host: str, lines: Iterable[str], output: Output) -> None:
         output.insist(f"warning: the webhook at {host} did not take the message: {fault}.")
 
 
-def _message(scan: AccountScan, owner_tag: str) -> Iterator[str]:
+def _message(scan: account_scan.AccountScan, owner_tag: str) -> Iterator[str]:
     """Yield the lines of a message: the summary and the dearest idle things."""
     idle = [item for item in scan.items if item.idle]
     yield from (line for line in _summary(scan, owner_tag) if line != _ENDS)
