@@ -16,9 +16,20 @@ from statistics import NormalDist
 from msgspec import Struct, structs
 
 from planner.models.estimate import Estimate
-from planner.serving import load
 from planner.serving.anchor import MeasuredRun, anchored, transferred
 from planner.serving.language_model import LanguageModel
+from planner.serving.load import (
+    MOST_OF_SATURATION,
+    CopyLimit,
+    Target,
+    copies_for,
+    copy_limit,
+    fits,
+    fluid_rate,
+    lone_prompt,
+    saturated_rate,
+    served,
+)
 from planner.serving.server import Server, law, runs_in, server
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
@@ -95,7 +106,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     model: LanguageModel
     traffic: Traffic
-    targets: tuple[load.Target, ...]
+    targets: tuple[Target, ...]
     precisions: tuple[str, ...] = ()
     spare: int = 0
     peak: float = 1.0
@@ -141,7 +152,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
     copies: int
     spare: int
     machines: int
-    limit: load.CopyLimit
+    limit: CopyLimit
     asked_rate: float
     ttft_ms: tuple[Estimate, ...]
     tpot_ms: tuple[Estimate, ...]
@@ -270,7 +281,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
         is_tight = all(option.tight for option in options)
         if dear or (options and number >= (_MOST_WHILE_TIGHT if is_tight else _MOST_SIMULATED)):
             break
-        limit = _expected(question, load.copy_limit(copy, question.traffic, question.targets))
+        limit = _expected(question, copy_limit(copy, question.traffic, question.targets))
         if limit.rate <= 0.0:
             detail = (
                 f"{limit.stopped_by}: {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load"
@@ -332,11 +343,11 @@ def _best_cases(
             unfit.append(Unfit(layout, "unknown", "its peak or bandwidth is not known"))
         elif not runs_in(gpu, layout.precision):
             unfit.append(Unfit(layout, "precision", "it has no bfloat16"))
-        elif not load.fits(copy, question.traffic):
+        elif not fits(copy, question.traffic):
             unfit.append(Unfit(layout, "memory", _no_room(copy, question.traffic)))
         else:
-            rate = load.fluid_rate(copy, question.traffic, question.targets)
-            rate = min(rate, load.MOST_OF_SATURATION * load.saturated_rate(copy, question.traffic))
+            rate = fluid_rate(copy, question.traffic, question.targets)
+            rate = min(rate, MOST_OF_SATURATION * saturated_rate(copy, question.traffic))
             cheapest = min(_cost(offer, layout, question, rate)[0] for offer in its_offers)
             best_case.append((cheapest, layout, copy))
     return best_case
@@ -377,7 +388,7 @@ def _holders(question: Question) -> Iterable[str]:
     for precision, count in ((question.model.native_precision, 2), ("int4", 1)):
         layouts = (Layout(gpu, ranks, precision, ranks > 1) for gpu, ranks in law()["holders"])
         copies = ((layout.tensor_parallel, copy_of(question, layout)) for layout in layouts)
-        fitting = ((n, copy) for n, copy in copies if copy and load.fits(copy, question.traffic))
+        fitting = ((n, copy) for n, copy in copies if copy and fits(copy, question.traffic))
         for ranks, copy in islice(fitting, count):
             code = "serving.holder" if ranks <= RANKS[-1] else "serving.holder-machines"
             yield Message(code, n=ranks, half=ranks // 2, gpu=copy.gpu, precision=precision)
@@ -442,7 +453,7 @@ def _no_room(copy: Server, traffic: Traffic) -> str:
 def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tuple[Decimal, int]:
     """Return dollars of a month or of the batch, and machines, where a copy takes a rate."""
     copies_a_machine = _copies_on(offer, layout)
-    copies = load.copies_for(question.traffic.rate * question.peak, rate) + question.spare
+    copies = copies_for(question.traffic.rate * question.peak, rate) + question.spare
     machines = math.ceil(copies / copies_a_machine)
     hour = offer.usd_per_hour * machines
     if question.batch is None:
@@ -455,30 +466,30 @@ def _copies_on(offer: Offer, layout: Layout) -> int:
     return int(offer.gpu_count) // layout.tensor_parallel
 
 
+def _load(
+    question: Question, copy: Server, limit: CopyLimit, copies: int
+) -> tuple[int, float, Latencies, float]:
+    """Return so many copies, what each is asked, its times, and the odds that they are enough."""
+    rate = question.traffic.rate * question.peak / copies
+    copy_rate = rate if question.batch is None else limit.rate
+    latencies = served(copy, question.traffic, copy_rate)
+    return copies, copy_rate, latencies, _odds(question, limit, latencies, rate)
+
+
 def option_of(  # noqa: PLR0913 - what is asked, of what, where
-    question: Question,
-    layout: Layout,
-    copy: Server,
-    limit: load.CopyLimit,
-    offer: Offer,
-    *,
-    odds: float,
+    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer, *, odds: float
 ) -> ServingOption:
     """Return the copies on an offer: up to twice as many as carry the rate, for the least odds."""
     traffic, batch, copies_a_machine = question.traffic, question.batch, _copies_on(offer, layout)
-    peak_rate, spare = traffic.rate * question.peak, question.spare
-    copies, step = load.copies_for(peak_rate, limit.rate), 1
+    copies = copies_for(traffic.rate * question.peak, limit.rate)
     if batch is not None:  # every GPU that is paid for works
-        step, spare = copies_a_machine, 0
-        copies = _cost(offer, layout, question, limit.rate)[1] * step
-    kind, most_copies = "measured" if question.measured else "law", 2 * copies
-    while True:
-        copy_rate = peak_rate / copies if batch is None else limit.rate
-        latencies = load.served(copy, traffic, copy_rate)
-        sureness = _odds(question, limit, latencies, peak_rate / copies)
-        if sureness >= odds or copies >= most_copies:
-            break
-        copies += step
+        copies = _cost(offer, layout, question, limit.rate)[1] * copies_a_machine
+    step, spare = (1, question.spare) if batch is None else (copies_a_machine, 0)
+    sized = (_load(question, copy, limit, n) for n in range(copies, 2 * copies + 1, step))
+    copies, copy_rate, latencies, sureness = next(
+        (s for s in sized if s[-1] >= odds), None
+    ) or _load(question, copy, limit, 2 * copies)
+    kind = "measured" if question.measured else "law"
     machines = math.ceil((copies + spare) / copies_a_machine)
     rate = traffic.rate if batch is None else copies * limit.rate
     batch_h = None if batch is None else batch / rate / _HOUR_S
@@ -517,7 +528,7 @@ def _tight(question: Question, copy: Server) -> str | None:
     traffic = question.traffic
     for target in question.targets:
         if target.metric == "ttft":
-            tokens, first_s = load.lone_prompt(copy, traffic, target.percent)
+            tokens, first_s = lone_prompt(copy, traffic, target.percent)
             if first_s > _TIGHT * target.limit_s:
                 return Message(
                     "serving.tight-prompt",
@@ -546,7 +557,7 @@ def _times_ms(latencies: Latencies, metric: str, kind: str) -> tuple[Estimate, .
     )
 
 
-def _odds(question: Question, limit: load.CopyLimit, latencies: Latencies, rate: float) -> float:
+def _odds(question: Question, limit: CopyLimit, latencies: Latencies, rate: float) -> float:
     """Return how likely the least likely target is kept; all err together, so it stands for all.
 
     The true time is taken to be log-normal around the simulated one, with `SPREAD` as 90 %. So is
@@ -563,7 +574,7 @@ def _odds(question: Question, limit: load.CopyLimit, latencies: Latencies, rate:
     return NormalDist().cdf(min(sigmas)) if question.targets or question.batch else 1.0
 
 
-def _expected(question: Question, limit: load.CopyLimit) -> load.CopyLimit:
+def _expected(question: Question, limit: CopyLimit) -> CopyLimit:
     """Return what a copy can take; of a batch, which keeps it full, what is expected of it."""
     full = limit.saturated_rate / _rate_error(question)[0]
     rate = limit.rate if question.batch is None else min(limit.rate, full)
@@ -582,7 +593,7 @@ def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
 
 
 def _weak(
-    question: Question, offer: Offer, layout: Layout, limit: load.CopyLimit, copy_rate: float
+    question: Question, offer: Offer, layout: Layout, limit: CopyLimit, copy_rate: float
 ) -> Iterable[str]:
     gpu = find(layout.gpu)
     unmeasured = question.measured is None or question.measured.saturated
@@ -596,6 +607,6 @@ def _weak(
         yield Message("serving.weak-vendor")
     if question.model.weak:
         yield Message("serving.weak-shape")
-    tail_rate = load.MOST_OF_SATURATION * load.MOST_OF_SATURATION * limit.saturated_rate
+    tail_rate = MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate
     if question.targets and copy_rate > tail_rate:
         yield Message("serving.weak-tail")

@@ -523,10 +523,8 @@ _SERVING = ("kv_cache_fraction", "requests_running", "requests_waiting", "preemp
 _UTIL = ("sm_active", "sm_occupancy", "fp32_active", "fp64_active", "tensor_active", "dram_active")
 _WAITED_FOR = ("input", "host", "python", "logging", "network", "lock", "device", "model")
 _HOST = ("cpu_util", "cpu_busiest_core", "disk_read_mib_s", "net_rx_mib_s")
-_NOT_OF_PROFILE = (
-    *("bill.egress", "serving.spare_copies", "network.of_offered", "data.of_scratch"),
-    *("scaling.fewer", "scaling.fewer_speed", "scaling.fewer_saves"),
-)  # but of the machine, its bill, and probes
+_OF_MACHINE = ("bill.egress", "serving.spare_copies", "network.of_offered", "data.of_scratch")
+_OF_PROBES = ("scaling.fewer", "scaling.fewer_speed", "scaling.fewer_saves")
 _WAITS = ("data_wait", "h2d", "optimizer", "checkpoint")
 
 SIGNALS: dict[str, Signal] = {
@@ -544,7 +542,7 @@ SIGNALS: dict[str, Signal] = {
             "optimizer.step_s": _field("step.optimizer_s"),
             "optimizer.name": _field("step.optimizer"),
             "stalls.longest_s": _field("step.stalls.longest_s"),
-            **dict.fromkeys(_NOT_OF_PROFILE, lambda _: None),
+            **dict.fromkeys((*_OF_MACHINE, *_OF_PROBES), lambda _: None),
             "weights.of_gpu": _weights_of_gpu,
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
