@@ -32,7 +32,7 @@ from templates.strangers import _CONTROL, _IN_MARKDOWN, for_markdown
 from tests.conftest import ROOT
 from tests.source_tree import PACKAGES, Module, modules
 from tests.templates.documents import CASES, planned
-from tests.templates.ways_out import Source, exported
+from tests.templates.ways_out import PASS, Source, exported
 
 EVIL = (
     "x <img src=http://e.example/a onerror=e()> ![i](http://e.example/b) [l](http://e.example/c) "
@@ -101,6 +101,13 @@ def test_no_renderer_is_missing_from_the_list() -> None:
         [module for module in product if not module.imported_as.startswith(WORDS)], "templates"
     )
     assert made - {"for_markdown", "printable"} == set(told)
+    passing = {
+        node.name
+        for module in product
+        for node in module.nodes(ast.FunctionDef)
+        if node.name in PASS and re.search(r"\b(printable|for_csv)\b", ast.unparse(node))
+    }
+    assert passing == PASS
 
 
 HIDDEN = """
