@@ -22,7 +22,7 @@ from gpucost.launch import provisioning
 from gpucost.machines import state
 from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
-from providers.aws import access, cloud
+from providers.aws import access
 from providers.interface import Resource
 from providers.lifecycle.session import Clock, Patience
 from providers.ssh import connection, shell
@@ -224,7 +224,6 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
         if hasattr(state, "login_again"):
             stack.enter_context(mock.patch.object(state, "login_again", login_again))
         stack.enter_context(mock.patch.object(provisioning, "read_live", unread))
-        stack.enter_context(mock.patch.object(cloud, "open_session", _session))
         stack.enter_context(mock.patch.object(RemoteShell, "run", _shell(ask, reach)))
         stack.enter_context(mock.patch.object(RemoteShell, "read_from", _read_from))
         yield
