@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +77,23 @@ def fake_nvml(nvml_folder: Path, tmp_path: Path) -> Callable[..., dict[str, str]
 
     Call it with a `Scenario` and, for tests that step, `clock=` a file that holds the trace time.
     """
+    return partial(showing, nvml_folder, tmp_path)
 
-    def prepared(scenario: Scenario, clock: Path | None = None) -> dict[str, str]:
-        library = nvml_folder / hashlib.sha256("".join(scenario.without).encode()).hexdigest()[:8]
-        if not (library / LIBRARY).is_file():
-            build(library, scenario.without)
-        trace = tmp_path / "nvml-trace.txt"
-        trace.write_text(scenario.text())
-        return environment(library, trace, clock)
 
-    return prepared
+def showing(
+    libraries: Path, folder: Path, scenario: Scenario, clock: Path | None = None
+) -> dict[str, str]:
+    """Return the environment of a process in which NVML shows a scenario.
+
+    Args:
+        libraries: a folder for compiled fakes.
+        folder: where the trace goes.
+        scenario: what is shown.
+        clock: as of `environment`.
+    """
+    library = libraries / hashlib.sha256("".join(scenario.without).encode()).hexdigest()[:8]
+    if not (library / LIBRARY).is_file():
+        build(library, scenario.without)
+    trace = folder / "nvml-trace.txt"
+    trace.write_text(scenario.text())
+    return environment(library, trace, clock)

@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from itertools import dropwhile
+from pathlib import Path
 
 import pytest
 
+from tests.fake_nvml.fixture import showing
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import Scenario
 from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
@@ -23,12 +26,15 @@ JOB = (
 VERDICT = "75% of it waiting"
 
 
-@pytest.fixture
-def terminal(fake_nvml: Callable[[Scenario], dict[str, str]]) -> Terminal:
+@pytest.fixture(scope="module")
+def terminal(nvml_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
     """A stepping job on two GPUs, measured in a terminal."""
-    environment = {**fake_nvml(Scenario(devices=machine(2, h100))), "TERM": "xterm-256color"}
+    folder: Path = tmp_path_factory.mktemp("view")
+    environment = showing(nvml_folder, folder, Scenario(devices=machine(2, h100)))
+    environment |= {"TERM": "xterm-256color", "HOME": str(folder)}
     command = [GPUCOST, "profile", "--interval", "0.2s", "--", sys.executable, "-c", JOB]
-    return Terminal(command, environment, VERDICT)
+    with chdir(folder):
+        return Terminal(command, environment, VERDICT)
 
 
 def test_the_view_lies_below_the_jobs_output(terminal: Terminal) -> None:
