@@ -68,11 +68,11 @@ RENDERERS = {
         "redact decode read steps_to_come"
     ),
     "texts of gpucost itself, and what the user typed": (
-        "_bundled ender_manifest recording_rules settings_text _request"
+        "_bundled ender_manifest recording_rules settings_text"
     ),
     "JSON, which only gpucost reads again; what it keeps of its own": (
-        "_files _parts _step_lines _read dump outcome_line new_run this_owner _pieces _all_lines "
-        "_items _write _run _length _answer"
+        "_files _step_lines dump outcome_line new_run this_owner _pieces _all_lines _items _write "
+        "_run _answer"
     ),
     "no text of a file: a name, a choice, an address, what a provider answers about itself": (
         "kind_of_file select launch_of make_role catalog_address pull_catalog unknown_runs events "
@@ -120,6 +120,7 @@ def handed(target: str, text: str) -> None:
 def write_file(path: str, text: str) -> None:
     Path(path).write_text(text)
 """
+SHOP = "def sold(path: str, text: str) -> None:\n    Path(path).write_text(text)\n"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +131,7 @@ def write_file(path: str, text: str) -> None:
         "Path(target).write_text(banana(plan))",
         "handed(target, banana(plan))",
         "handed(text=banana(plan), target=target)",
+        "fruit.sold(target, banana(plan))",
         "words = banana(plan)\n    handed(target, words.strip())",
         "words = []\n    words.append(banana(plan))\n    sys.stdout.write(''.join(words))",
         "for line in banana(plan).split('|'):\n        click.echo(line)",
@@ -139,11 +141,12 @@ def write_file(path: str, text: str) -> None:
 )
 def test_a_renderer_of_any_name_is_found(leaves: str) -> None:
     """It is known by where its text goes; behind a gate it is none, and what is kept is none."""
-    found = Source([_module(f"{HIDDEN}def command(plan):\n    {leaves}\n")]).renderers()
-    assert found == {"banana": {"mine.views.command"}}
     gated = leaves.replace("banana(plan)", "for_markdown(banana(plan))")
-    assert Source([_module(f"{HIDDEN}def command(plan):\n    {gated}\n")]).renderers() == {}
-    assert Source([_module(f"{HIDDEN}def command(plan):\n    cherry(plan)\n")]).renderers() == {}
+    expected = ((leaves, {"banana": {"mine.views.command"}}), (gated, {}), ("cherry(plan)", {}))
+    for line, found in expected:
+        text = f"from shop import fruit\n{HIDDEN}def command(plan):\n    {line}\n"
+        modules = (_module(text), _module(SHOP, "shop/fruit.py"))
+        assert Source(modules).renderers() == found
 
 
 def test_a_renderer_that_others_import_is_found() -> None:

@@ -33,7 +33,7 @@ class _Function:
         self.module, self.node, self.name = module.imported_as, node, node.name
         self.calls = [one for one in self.nodes() if isinstance(one, ast.Call)]
 
-    @property
+    @cached_property
     def makes_text(self) -> bool:
         """Whether it returns a text, or several."""
         returned = ast.unparse(self.node.returns) if self.node.returns else ""
@@ -106,7 +106,7 @@ class Source:
                 if isinstance(node, ast.Name) and node.id not in names:
                     names.add(node.id)
                     todo += function.values[node.id]
-                elif isinstance(node, ast.Call) and _name(node) in self._texts:
+                elif isinstance(node, ast.Call) and self._makes_text(function, node):
                     makers.add(_name(node))
         return names, makers
 
@@ -115,14 +115,27 @@ class Source:
         name = _name(call)
         if name in _OUT:
             return [*call.args, *(keyword.value for keyword in call.keywords)]
-        if not isinstance(call.func, ast.Name):
-            return []
-        where = self._imports[function.module].get(name, (function.module, name))
+        where = self._where(function.module, call.func)
         leaving = self._out.get(where, ())
         by_place = zip(self.functions[where].parameters if leaving else (), call.args, strict=False)
         by_name = ((keyword.arg, keyword.value) for keyword in call.keywords)
         given = (*((parameter[0], value) for parameter, value in by_place), *by_name)
         return [value for parameter, value in given if parameter in leaving]
+
+    def _makes_text(self, function: _Function, call: ast.Call) -> bool:
+        """Whether what is called returns a text; of a method any of its name."""
+        known = self.functions.get(self._where(function.module, call.func))
+        return known.makes_text if known else _name(call) in self._texts
+
+    def _where(self, module: str, called: ast.expr) -> Where:
+        """Return the module of a function that is called by its name, or as its module's."""
+        imports = self._imports[module]
+        match called:
+            case ast.Name(id=name):
+                return imports.get(name, (module, name))
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imports:
+                return ".".join(imports[owner]), name
+        return "", ""
 
 
 def exported(modules: Iterable[Module], package: str) -> set[str]:
