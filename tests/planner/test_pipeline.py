@@ -16,7 +16,8 @@ from planner.pipeline import draft_plan
 from planner.plan.making import to_plan
 from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
-from planner.profile.model import PRECISIONS, MonthlyUse, Profile
+from planner.profile.kinds import PRECISIONS
+from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, NoFeasibleOptionError, UnknownGpuError

@@ -11,7 +11,8 @@ from planner.actions import ACTIONS, Action
 from planner.models.gpu_speed import RULE, has_tf32, law
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Split, predict, split_time
-from planner.profile.model import PRECISIONS, Profile
+from planner.profile.kinds import PRECISIONS
+from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
