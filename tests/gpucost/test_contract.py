@@ -26,7 +26,7 @@ FINDINGS = _words(
     "communication-bound slow-interconnect power-throttled thermal-throttled memory-pressure "
     "idle-held idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inference "
     "latency-risk well-used unmeasured crashed evaluation start-up memory-leak "
-    "generation egress-cost failing-gpu spare-copies left-on no-checkpoints slow-fp64"
+    "generation egress-cost failing-gpu spare-copies left-on no-checkpoints poor-scaling slow-fp64"
 )
 ACTION_CODES = _words(
     "dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy "

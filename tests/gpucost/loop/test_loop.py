@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucost.loop import looping
+from gpucost.loop import loop_steps
 from gpucost.loop.choosing import with_proved
 from gpucost.loop.loop_steps import RentedRun
 from tests.gpucost.conftest import Call, Ran
@@ -27,7 +27,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setattr(
         "gpucost.commands.measuring.loop.run_step", lambda step, **_: made.take(step)
     )
-    monkeypatch.setattr(looping, "rented", lambda _: tuple(made.rented))
+    monkeypatch.setattr(loop_steps, "rented", lambda _: tuple(made.rented))
     return made
 
 
