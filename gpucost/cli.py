@@ -3,12 +3,10 @@
 import contextlib
 import signal
 import threading
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -53,9 +51,12 @@ _OWN_SIGNALS = ("profile", "run")
 _UNTIL_UNREAD = (*_OWN_SIGNALS, "loop", "reap", "top", "watch")
 """Commands that may go on for ever, and end where the reader of their output has gone."""
 
-COMMANDS: Mapping[str, tuple[str, str]] = tomllib.loads(
-    files("gpucost.arguments").joinpath("commands.toml").read_text(encoding="utf-8")
-)
+_TABLE = Path(__file__).with_name("arguments") / "commands.txt"
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    name: (place, help_)
+    for line in _TABLE.read_text(encoding="utf-8").splitlines()
+    for name, place, help_ in [line.split(maxsplit=2)]
+}
 """By name: `module:attribute`, one line of help."""
 
 FIRST = ("plan", "profile", "prices", "report", "provision")

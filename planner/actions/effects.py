@@ -135,9 +135,8 @@ def _cache(signals: Signals) -> Range | None:
     if (reading := number(signals, "host.reading_cores")) is not None:
         cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
     if _is_slow(signals) and (core := number(signals, "host.cpu_busiest_core.mean")) is not None:
-        cpu = max(
-            core if core >= thresholds.CPU_FULL else 0.0, cpu or 0.0
-        )  # one that decodes all the time
+        # One that decodes all the time.
+        cpu = max(core if core >= thresholds.CPU_FULL else 0.0, cpu or 0.0)
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
     return _up_to(max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu)))

@@ -41,9 +41,6 @@ OWN = "own"
 _SOURCE = "--price, given by the user"
 
 
-_READ_TODAY = {"as_of_text": "", "dated": True, "valid_from": None, "valid_until": None}
-
-
 def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day: date) -> Offer:
     """Return today's machine at the user's price.
 
@@ -57,8 +54,9 @@ def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day:
         InputError: the profile names no known GPU.
     """
     if listed is not None:
-        listed = structs.replace(listed, withdrawn=False, **_READ_TODAY)
-        return structs.replace(listed, usd_per_hour=usd_per_hour, source=_SOURCE, as_of=day)
+        dated = {"as_of": day, "as_of_text": "", "dated": True, "withdrawn": False}
+        valid = {"valid_from": None, "valid_until": None}
+        return structs.replace(listed, usd_per_hour=usd_per_hour, source=_SOURCE, **dated, **valid)
     hardware, gpu = profile.hardware, source_gpu(profile)
     nodes = hardware.nodes or 1
     count = profile.gpu_count // nodes or 1

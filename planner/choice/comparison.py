@@ -126,12 +126,12 @@ def compare(
             month.
 
     Raises:
-        InputError: a name has another form, nobody rents it, the measured job does not fit its
-            memory, or both are the same.
+        InputError: a name is malformed, both are one, nobody rents it, or the job does not fit.
     """
     problems = unknown_names("--provider", providers, (o.provider for o in catalog.offers))
-    alike = f"{names[0]} is compared with itself; name two sets of machines."
-    if problems := [*problems, *[alike] * (names[0] == names[1])]:
+    if names[0] == names[1]:
+        problems.append(f"{names[0]} is compared with itself; name two sets of machines.")
+    if problems:
         raise InputError(problems)
     first, second = _chosen(names, catalog, providers, profile)
     work = profile or _typical(first)

@@ -40,8 +40,7 @@ class Anchor:
     @property
     def layout(self) -> tuple[str, int, int]:
         """Its model, with the slice where it was one, its GPUs, and the machines of them."""
-        gpu = source_gpu(self.profile).name + (slice_named(self.profile) or "")
-        return gpu, self.profile.gpu_count, layout_of(self.profile).machines
+        return _model(self.profile), self.profile.gpu_count, layout_of(self.profile).machines
 
     @property
     def shows_scaling(self) -> bool:
@@ -114,8 +113,12 @@ def _items(profile: Profile) -> float | None:
 def fewer_gpus(profile: Profile, probes: Iterable[Profile]) -> dict[int, float]:
     """Return the speed over today's that fewer GPUs of the same model measured, by their number."""
     fewer = (a for a in anchors(profile, probes) if a.profile.gpu_count < profile.gpu_count)
-    model = source_gpu(profile).name + (slice_named(profile) or "")
+    model = _model(profile)
     return {anchor.layout[1]: anchor.speed for anchor in fewer if anchor.layout[0] == model}
+
+
+def _model(profile: Profile) -> str:
+    return source_gpu(profile).name + (slice_named(profile) or "")
 
 
 def scaling_signals(profile: Profile, probes: Iterable[Profile]) -> dict[str, Value]:

@@ -286,7 +286,13 @@ def parse_place(text: str) -> tuple[str, str, str | None]:
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004
 
 
-COLUMNS = tuple(read_csv("offers/hotaisle.csv")[0])
+# fmt: off
+COLUMNS = (
+    "status", "region", "instance_type", "gpu", "gpu_count", "gpu_memory_gib", "vcpus", "ram_gib",
+    "local_disk_gib", "interconnect", "network_gbps", "host", "purchase", "usd_per_hour", "as_of",
+    "valid_from", "valid_until", "confidence", "source", "notes",
+)
+# fmt: on
 """The columns of `data/offers/<provider>.csv`."""
 
 PUBLISHED = ("boot_disk_gib", "scratch_disk_gib", "included_transfer_gib")
