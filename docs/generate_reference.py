@@ -328,7 +328,8 @@ def _type(field: Schema) -> str:
     if "enum" in shared:
         return "text"
     if kind == "object":
-        return "slot -> statistics"
+        saved = "SavedMessage" in str(field)
+        return "sentence -> code and parameters" if saved else "slot -> statistics"
     if kind == "any" and shared is not field:
         return "statistics" if "anyOf" in shared else "object"
     named = {"string": "text", "boolean": "flag"}

@@ -10,6 +10,7 @@ between the items of a list is a message, too: `separator.words`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
@@ -17,15 +18,17 @@ from importlib.resources import files
 from string import Formatter
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
+import msgspec
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
     from contextvars import ContextVar
 
 ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
 """A word, a number, a list of words; each word may be a message itself."""
 _ENTRY = re.compile(r'^msgid "(.+)"\nmsgstr "(.*)"$', re.MULTILINE)
-_NUMBER = r"[-+\d.,e]*\d%?"
+_PARTS = 20  # of a list in a file: no message of ours has more
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -71,42 +74,63 @@ class Message(str):
             return str(self)
 
 
-def recognized(sentence: str, area: str) -> str:
-    """Return an English sentence as the message of an area that it is; any other as it is.
+class SavedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sentence of a file was made of, so that it can be said in another language.
 
-    Of a sentence about a file (`FILE: ...`) what follows the file is recognized.
+    Attributes:
+        code: of the message; it stays when the sentence is worded anew.
+        params: numbers and words by name; words that are a message themselves are in the same
+            table.
     """
-    if isinstance(sentence, Message):
+
+    code: str
+    params: Mapping[str, int | float | str | tuple[str, ...]] = {}
+
+
+Messages: TypeAlias = Mapping[str, SavedMessage]
+"""The messages of a file by the sentence that its fields hold."""
+
+
+def save(messages: Iterable[Message]) -> dict[str, SavedMessage]:
+    """Return what messages, and those that are a part of them, were made of."""
+    table: dict[str, SavedMessage] = {}
+    for message in messages:
+        if str(message) not in table:
+            params = {name: _plain(value) for name, value in message.params.items()}
+            table[str(message)] = SavedMessage(code=message.code, params=params)
+            values = (v if isinstance(v, list | tuple) else (v,) for v in message.params.values())
+            parts = (part for several in values for part in several)
+            table |= save(part for part in parts if isinstance(part, Message))
+    return table
+
+
+def _plain(value: Parameter) -> int | float | str | tuple[str, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(str(part) for part in value)
+    return value if isinstance(value, int | float) else str(value)
+
+
+def restore(sentence: str, table: Messages, depth: int = 4) -> str:
+    """Return a sentence of a file as the message that it was.
+
+    It is left as text where the file does not tell what it was made of, or where that does not
+    make this sentence (of another version, or of somebody who gave it the code of another).
+    """
+    if (saved := table.get(sentence)) is None or depth == 0:
         return sentence
-    file, _, about = sentence.partition(": ")
-    for code, fields, pattern in _patterns(area):
-        for text in (sentence, about):
-            if match := pattern.fullmatch(text):
-                figures = {n: _figure(t, fields[n]) for n, t in match.groupdict().items()}
-                own = Message.saved(text, code, figures)
-                named = {"job": file, "note": own}
-                return own if text == sentence else Message.saved(sentence, "note.about", named)
-    return sentence
 
+    def part(value: Parameter) -> Parameter:
+        if isinstance(value, tuple):
+            return tuple(restore(text, table, depth - 1) for text in value[:_PARTS])
+        return restore(value, table, depth - 1) if isinstance(value, str) else value
 
-def _figure(text: str, spec: str) -> Parameter:
-    """Return what a sentence was given for a part of it: a word, or a number as it was rounded."""
-    number = text.replace(",", "").rstrip("%")
-    return float(number) / (100 if spec.endswith("%") else 1) if spec else text
-
-
-@cache
-def _patterns(area: str) -> tuple[tuple[str, Mapping[str, str], re.Pattern[str]], ...]:
-    """Return code, formats of the parameters and pattern of each sentence of an area."""
-    patterns = []
-    for code, template in catalog(ENGLISH).items():
-        fields, pattern = dict[str, str](), ""
-        for text, name, spec in _pieces(template) if code.startswith(f"{area}.") else ():
-            group = f"(?P<{name}>{_NUMBER if spec else '.+?'})" if name else ""
-            pattern += re.escape(text) + (f"(?P={name})" if name in fields else group)
-            fields |= {name: spec} if name else {}
-        patterns += [(code, fields, re.compile(pattern))] if pattern else []
-    return tuple(patterns)
+    try:
+        template = catalog(ENGLISH)[saved.code]
+        params = {name: part(saved.params[name]) for _, name, _ in _pieces(template) if name}
+        again = _fill(template, params, ENGLISH)
+    except (KeyError, ValueError, ArithmeticError):
+        return sentence
+    return Message.saved(sentence, saved.code, params) if again == sentence else sentence
 
 
 def join(parts: Iterable[str], kind: str = "clauses") -> str:

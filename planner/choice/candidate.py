@@ -183,6 +183,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         hours_of_work: hours of useful work in the period, were all as it is today.
         idle_hours: for which the machines stay on before and after it.
         causes: what multiplies them, and how sure that is; interruptions are apart.
+        untreated: the same without its actions, where none of them can hurt: no draw has more
+            hours with them than without.
         basis: where the hours come from.
         work: hours and data of the job today.
         interruptions: of spot capacity; None where there are none or the rate is unknown.
@@ -205,6 +207,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     speed: Estimate
     hours_of_work: float
     causes: tuple[Cause, ...]
+    untreated: tuple[Cause, ...] = ()
     basis: str
     work: Workload
     interruptions: Interruptions | None
@@ -256,7 +259,12 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _hours_row(self) -> Row:
-        return self._hours_of(cause.row for cause in self._causes)
+        row = self._hours_of(cause.row for cause in self._causes)
+        if not self.untreated:
+            return row
+        around = (cause for cause in self._causes if cause not in self.causes)
+        without = self._hours_of(cause.row for cause in (*self.untreated, *around))
+        return tuple(map(min, row, without))
 
     def _hours_of(self, factors: Iterable[Row]) -> Row:
         """Return the machine hours in each draw, of what multiplies those of work."""

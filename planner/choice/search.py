@@ -368,6 +368,7 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
         hours_of_work=context.work.hours_at_work,
         idle_hours=context.work.idle_hours_with(codes),
         causes=hours.causes,
+        untreated=hours.untreated,
         basis=hours.basis,
         work=context.work,
         interruptions=rate(offer, context.asked, max(1, size.used), size.machines),
@@ -407,10 +408,17 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
 
 
 class _Hours(NamedTuple):
-    """What multiplies the hours of today, and where that comes from."""
+    """What multiplies the hours of today, and where that comes from.
+
+    Attributes:
+        causes: with the actions.
+        basis: where they come from.
+        untreated: without the actions, where none of them can hurt.
+    """
 
     causes: tuple[Cause, ...]
     basis: str
+    untreated: tuple[Cause, ...] = ()
 
 
 def _hours(
@@ -430,7 +438,10 @@ def _hours(
         actions: on the job.
     """
     if context.work.fixed_work:
-        return _Hours(_faster(layout, unchanged, speed, actions), speed.basis)
+        causes = _faster(layout, unchanged, speed, actions)
+        harmless = bool(actions) and all(a.gain is not None and a.gain[0] >= 1.0 for a in actions)
+        untreated = _faster(layout, unchanged, unchanged, ()) if harmless else ()
+        return _Hours(causes, speed.basis, untreated)
     if any(a.code == END_WHEN_IDLE for a in actions) and context.idle_share:
         return _ended_when_idle(context.profile, context.idle_share, context.asked)
     if context.profile.job.kind == "unknown":

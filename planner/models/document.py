@@ -17,7 +17,7 @@ import msgspec
 
 from planner.json_schema import as_json
 from pricing.errors import InputError
-from pricing.message import Message
+from pricing.message import Message, Messages, save
 from pricing.money import Amount, usd
 
 Kind = TypeVar("Kind")
@@ -35,47 +35,17 @@ def need(holds: bool, problem: str) -> None:  # noqa: FBT001 - a condition is wh
         raise ValueError(problem)
 
 
-class SavedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sentence of a document was made of, so that it can be said in another language.
-
-    Attributes:
-        code: of the message; it stays when the sentence is worded anew.
-        params: numbers and words by name; words that are a message themselves are in the same
-            table.
-    """
-
-    code: str
-    params: Mapping[str, Number | str | tuple[str, ...]] = {}
-
-
-Messages = Mapping[str, SavedMessage]
-"""The messages of a document by the sentence that its fields hold."""
-
-
 def messages_of(document: msgspec.Struct) -> Messages:
     """Return the messages that a document holds, in the order of its fields."""
-    table: dict[str, SavedMessage] = {}
+    messages: list[Message] = []
 
     def collect(part: object) -> object:
         if isinstance(part, Message):
-            _collect(part, table)
+            messages.append(part)
         return as_json(part)
 
     msgspec.to_builtins(document, builtin_types=(Decimal, datetime), enc_hook=collect)
-    return table
-
-
-def _collect(message: Message, table: dict[str, SavedMessage]) -> None:
-    text = str(message)
-    if text in table:
-        return
-    table[text] = SavedMessage(
-        code=message.code, params={name: _plain(value) for name, value in message.params.items()}
-    )
-    for value in message.params.values():
-        for part in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(part, Message):
-                _collect(part, table)
+    return save(messages)
 
 
 def messages_in(part: object, messages: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,12 +59,6 @@ def messages_in(part: object, messages: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     saved = messages[part]
     return {part: saved, **messages_in(saved["params"], messages)}
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
-    if isinstance(value, list | tuple):
-        return tuple(str(part) for part in value)
-    return value if isinstance(value, int | float) else str(value)
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON values

@@ -9,13 +9,14 @@ from msgspec import UNSET, UnsetType
 from planner.actions.settings import Settings
 from planner.choice.requirements import Rejected
 from planner.models.costs import Saving
-from planner.models.document import Messages, Number, need
+from planner.models.document import Number, need
 from planner.models.estimate import Interval
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct
 from planner.plan.option import STAY, Baseline, Level, Option, OptionId
 from planner.profile.fields import matching
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved, program_finding
+from pricing.message import Messages
 from pricing.money import Amount
 
 __all__ = ["JobPlan", "Rejected"]

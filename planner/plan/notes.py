@@ -26,7 +26,7 @@ from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
-from pricing.message import Message, join, recognized
+from pricing.message import Message, join
 from pricing.money import plain, whole_dollars
 
 _NAMED = 10
@@ -118,8 +118,8 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
     for job in jobs:
         notes.extend(job.baseline.warnings)
         notes.extend(_gaps(job))
-        notes.extend(_about(job, note) for note in job.profile.provenance.notes)
-        notes.extend(_about(job, doubt) for doubt in contradictions(job.profile))
+        about = (*job.profile.provenance.notes, *contradictions(job.profile))
+        notes.extend(Message("note.about", job=job.name, note=note) for note in about)
         if (slice_text := unknown_slice(job.profile)) is not None:
             notes.append(Message("note.slice-unknown", job=job.name, why=slice_text))
         if holds_in_advance(job.profile):
@@ -239,11 +239,6 @@ def _gaps(job: JobDraft) -> Iterator[Message]:
         yield Message(
             "note.gaps", job=job.name, gap=missing * minutes, whole=minutes, share=missing
         )
-
-
-def _about(job: JobDraft, note: str) -> Message:
-    """Return a note on a job; one of a saved profile is the message again that it was."""
-    return Message("note.about", job=job.name, note=recognized(note, "read"))
 
 
 def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:

@@ -19,11 +19,12 @@ from msgspec import UNSET, UnsetType
 
 from planner.fleet.tenant import Unmoved
 from planner.models.costs import BillUse, Saving, TeamShare
-from planner.models.document import Messages, Number, digest, encode, need
+from planner.models.document import Number, digest, encode, need
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
 from planner.plan.bill import ClusterBill, CostLine, CostRange, RentedOffer, distinct, not_negative
 from planner.plan.job import JobPlan
+from pricing.message import Messages
 from pricing.money import Amount
 
 SCHEMA = "gpucost.plan/v1"

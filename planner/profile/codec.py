@@ -25,6 +25,7 @@ from planner.profile.fields import LARGEST, Record
 from planner.profile.kinds import SLOTS, JobKind, Parallelism
 from planner.profile.model import SCHEMA, Host, Profile, Statistics
 from pricing.errors import InputError
+from pricing.message import Message, restore, save
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -134,10 +135,11 @@ def _parse_one(raw: object, wrong: Problems) -> Profile:
         wrong["step", "data_wait_s"] = "needs step.mean_s, the seconds of a whole step, too."
     if not raw.get("gpus") and not any(key in raw for key in ("hardware", "job", "work")):
         wrong[()] = "nothing of a profile is in it: no job, hardware or gpus."
-    if profile is None or not notes:
-        return profile or Profile()
+    if profile is None:
+        return Profile()
     provenance = profile.provenance
-    provenance = msgspec.structs.replace(provenance, notes=(*provenance.notes, *notes))
+    again = (restore(note, provenance.messages) for note in provenance.notes)
+    provenance = msgspec.structs.replace(provenance, notes=(*again, *notes), messages={})
     return msgspec.structs.replace(profile, provenance=provenance)
 
 
@@ -167,6 +169,9 @@ def _names() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset((*(name for name, _ in hints), *SLOTS)), frozenset(texts)
 
 
+_AS_IT_IS = "messages"  # whose parameters have names of their own
+
+
 def _tidied(raw: Any, depth: int = 0) -> Any:  # noqa: ANN401 - JSON values
     """Return JSON values as a profile has them, wherever they are what a person may write.
 
@@ -187,7 +192,7 @@ def _tidied(raw: Any, depth: int = 0) -> Any:  # noqa: ANN401 - JSON values
     names, texts = _names()
     tidied = {}
     for key in sorted(raw):
-        value = _tidied(raw[key], depth + 1)
+        value = raw[key] if key == _AS_IT_IS else _tidied(raw[key], depth + 1)
         if key in _FIGURES and isinstance(value, int | float) and not isinstance(value, bool):
             value = {"mean": value}
         is_blank = key in texts and isinstance(value, str) and not value.strip()
@@ -410,6 +415,9 @@ def dump(profiles: tuple[Profile, ...]) -> str:
 
 
 def _plain(profile: Profile) -> dict[str, Any]:
+    messages = save(note for note in profile.provenance.notes if isinstance(note, Message))
+    provenance = msgspec.structs.replace(profile.provenance, messages=messages)
+    profile = msgspec.structs.replace(profile, provenance=provenance)
     plain: dict[str, Any] = _short(
         msgspec.to_builtins(
             profile, builtin_types=(datetime,), order="deterministic", enc_hook=as_json

@@ -11,7 +11,7 @@ from planner.profile import fields, kinds
 from planner.profile.trials import Change, Latency, Replicas, Serving, TracedSteps, TriedInTurns
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
-from pricing.message import Message
+from pricing.message import Message, SavedMessage
 
 SCHEMA = "gpucost.profile/v1"
 
@@ -572,10 +572,12 @@ class Provenance(fields.Record, frozen=True, kw_only=True):
     Attributes:
         sources: files read.
         notes: what a reader should know about the data.
+        messages: of a file, what its notes were made of; once it is read the notes hold it.
     """
 
     sources: fields.Several[Source] = ()
     notes: tuple[str, ...] = ()
+    messages: Mapping[str, SavedMessage] = {}
 
 
 class Profile(fields.Record, frozen=True, kw_only=True):

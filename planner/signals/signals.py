@@ -20,7 +20,7 @@ from planner.signals.compute_share import arithmetic, cores_left, reading_cores
 from planner.signals.condition import Signal, Value, named
 from pricing import hardware
 from pricing.hardware import is_consumer
-from pricing.message import Message
+from pricing.message import Message, save
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
 _IDLE_BELOW = 0.05
@@ -34,7 +34,7 @@ _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 DAY_H, WEEK_H = 24, 168
 _NIGHT_H = 8
 _ONE_INSTANT = Message("cause.one-instant")
-_MIG_ON = Message("doubt.no-load-mig")
+_MIG_ON = "doubt.no-load-mig"
 _OF_EVERY_GPU = (
     "gpus.",
     "hardware.gpu_count",
@@ -100,6 +100,12 @@ def saw_one_instant(profile: Profile) -> bool:
 def saw_no_gpu(profile: Profile) -> bool:
     """Return whether the job was measured without a look at a GPU; it may have run on the CPU."""
     return bool(profile.provenance.sources) and not profile.gpus
+
+
+def _is_noted(profile: Profile, code: str) -> bool:
+    """Return whether a note on the data, or a part of one, has a code."""
+    notes = save(note for note in profile.provenance.notes if isinstance(note, Message))
+    return any(message.code == code for message in notes.values())
 
 
 def _share(part: float | None, total: float | None) -> float | None:
@@ -551,7 +557,7 @@ SIGNALS: dict[str, Signal] = {
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
-            "hardware.mig": lambda p: any(_MIG_ON in n for n in p.provenance.notes) or None,
+            "hardware.mig": lambda p: _is_noted(p, _MIG_ON) or None,
             "window.one_instant": lambda p: _ONE_INSTANT if saw_one_instant(p) else None,
             "job.input": _input,
             "serving.fuller_batch": fuller_batch,

@@ -16,7 +16,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pricing.message import Message, Parameter, set_within
+from pricing.message import Message, Messages, Parameter, set_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from datetime import date
     from decimal import Decimal
 
-    from planner.models.document import Messages
     from planner.plan.plan import Plan
 
 ENGLISH = "en"

