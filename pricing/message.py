@@ -28,7 +28,7 @@ ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
 """A word, a number, a list of words; each word may be a message itself."""
 _ENTRY = re.compile(r'^msgid "(.+)"\nmsgstr "(.*)"$', re.MULTILINE)
-_PARTS = 20  # of a list in a file: no message of ours has more
+_PARTS = 100  # of a list, that may be messages: no longer list of ours holds any
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -110,27 +110,36 @@ def _plain(value: Parameter) -> int | float | str | tuple[str, ...]:
     return value if isinstance(value, int | float) else str(value)
 
 
-def restore(sentence: str, table: Messages, depth: int = 4) -> str:
+def restore(sentence: str, table: Messages, *, reworded: bool = False, depth: int = 6) -> str:
     """Return a sentence of a file as the message that it was.
 
-    It is left as text where the file does not tell what it was made of, or where that does not
-    make this sentence (of another version, or of somebody who gave it the code of another).
+    It is left as text where the file does not tell what it was made of.
+
+    Args:
+        sentence: of the file.
+        table: its messages.
+        reworded: take what was worded otherwise, by another version; else what does not make
+            this very sentence is left as text: somebody may have given it the code of another.
+        depth: of messages within messages.
     """
     if (saved := table.get(sentence)) is None or depth == 0:
         return sentence
 
     def part(value: Parameter) -> Parameter:
         if isinstance(value, tuple):
-            return tuple(restore(text, table, depth - 1) for text in value[:_PARTS])
-        return restore(value, table, depth - 1) if isinstance(value, str) else value
+            return value if len(value) > _PARTS else tuple(map(text, value))
+        return text(value) if isinstance(value, str) else value
+
+    def text(value: str) -> str:
+        return restore(value, table, reworded=reworded, depth=depth - 1)
 
     try:
         template = catalog(ENGLISH)[saved.code]
         params = {name: part(saved.params[name]) for _, name, _ in _pieces(template) if name}
-        again = _fill(template, params, ENGLISH)
+        is_same = reworded or _fill(template, params, ENGLISH) == sentence
     except (KeyError, ValueError, ArithmeticError):
         return sentence
-    return Message.saved(sentence, saved.code, params) if again == sentence else sentence
+    return Message.saved(sentence, saved.code, params) if is_same else sentence
 
 
 def join(parts: Iterable[str], kind: str = "clauses") -> str:

@@ -34,7 +34,6 @@ _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 DAY_H, WEEK_H = 24, 168
 _NIGHT_H = 8
 _ONE_INSTANT = Message("cause.one-instant")
-_MIG_ON = "doubt.no-load-mig"
 _OF_EVERY_GPU = (
     "gpus.",
     "hardware.gpu_count",
@@ -557,7 +556,7 @@ SIGNALS: dict[str, Signal] = {
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
             "hardware.slice": slice_named,
-            "hardware.mig": lambda p: _is_noted(p, _MIG_ON) or None,
+            "hardware.mig": lambda p: _is_noted(p, "doubt.no-load-mig") or None,
             "window.one_instant": lambda p: _ONE_INSTANT if saw_one_instant(p) else None,
             "job.input": _input,
             "serving.fuller_batch": fuller_batch,

@@ -16,7 +16,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pricing.message import Message, Messages, Parameter, set_within
+from pricing.message import Message, Messages, restore, set_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -47,21 +47,6 @@ def use_language(language: str, plan: Plan | None = None) -> Iterator[None]:
 def _saved(plan: Plan) -> Messages:
     tables = (plan.messages, *(job.messages for job in plan.jobs))
     return {text: message for table in tables for text, message in table.items()}
-
-
-def _message(text: str) -> str:
-    """Return the message that a text of a saved plan is; the text itself where it is none."""
-    message = _SAVED.get().get(text)
-    if message is None:
-        return text
-    params = {name: _parameter(value) for name, value in message.params.items()}
-    return Message.saved(text, message.code, params)
-
-
-def _parameter(value: Parameter) -> Parameter:
-    if isinstance(value, str):
-        return _message(value)
-    return tuple(map(_message, value)) if isinstance(value, tuple) else value
 
 
 current_language = _SPOKEN.get  # the language that is spoken
@@ -125,7 +110,7 @@ def translate_text(text: str) -> str:
     """Return a message in the language that is spoken; any other text, a user's, as it is."""
     if current_language() == ENGLISH or not text:
         return text
-    message = text if isinstance(text, Message) else _message(text)
+    message = text if isinstance(text, Message) else restore(text, _SAVED.get(), reworded=True)
     return message.translate_to(current_language()) if isinstance(message, Message) else text
 
 

@@ -55,7 +55,10 @@ def promised_too_much(
             yield f"more than all communication gone: {found.high} > {most} x {gain}"
         if not waits and found.mid > most * alone.mid * _NEAR:
             yield f"the middle beyond all communication gone: {found.mid} > {most} x {alone.mid}"
-    if ratio < 1.0 and source.name == target.chip.name and found.high > _NEAR:
+    # In fewer machines they may be: the network between machines may cost more than GPUs do.
+    in_fewer = (target.nodes or 1) < (profile.hardware.nodes or 1)
+    is_like = source.name == target.chip.name and not in_fewer
+    if ratio < 1.0 and is_like and found.high > _NEAR:
         yield f"fewer GPUs are faster: {found.high}"
     if host and host.cpu_util and host.cpu_util.mean and cores and target.cpu_cores:
         most = target.cpu_cores / (host.cpu_util.mean * cores)
