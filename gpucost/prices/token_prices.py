@@ -1,18 +1,25 @@
-"""What the tokens of a plan cost from APIs, by `genai-prices` (the extra `tokens`)."""
+"""What the tokens of a plan cost from APIs, by `genai-prices` (the extra `tokens`).
+
+`pricing/data/token_prices.csv` is a second reading of the same prices: what it says else is told.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 from planner.serving.search import ServingPlan, TokenOffer
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
+from pricing.tables import read_csv
 
-_WORDS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
-_LEFT_OUT = frozenset({"meta", "instruct", "chat", "it", "turbo", "instant", "v", "fp", "bf", "hf"})
+_PRECISION = re.compile(r"\b(?:fp|bf)(?:8|16)\b")
+_WORDS = re.compile(r"[a-z]+|\d+(?:\.\d+)?v?")  # GLM-4.6V is another model than GLM-4.6
+_LEFT_OUT = frozenset({"meta", "instruct", "chat", "it", "turbo", "instant", "v", "hf"})
 _MILLION = Decimal(1_000_000)
+_ROUTER = "huggingface_"  # sells "with no markup" (huggingface.co/docs/api-inference/pricing)
 
 
 def token_offers(plan: ServingPlan) -> tuple[TokenOffer, ...]:
@@ -37,9 +44,26 @@ def token_offers(plan: ServingPlan) -> tuple[TokenOffer, ...]:
     return tuple(sorted(offers, key=lambda offer: (offer.usd_per_month, offer.provider)))
 
 
+def _own_name(name: str) -> str:
+    return name.rpartition("/")[2].lower()
+
+
 def _name_parts(name: str) -> frozenset[str]:
-    name_parts = _WORDS.findall(name.rpartition("/")[2].lower().replace("-1-", "-1."))
-    return frozenset(name_parts) - _LEFT_OUT - {"8", "16"}
+    plain = _PRECISION.sub("", _own_name(name).replace("-1-", "-1."))
+    return frozenset(_WORDS.findall(plain)) - _LEFT_OUT
+
+
+@cache
+def _second_readings() -> Mapping[tuple[str, str], tuple[Decimal, Decimal, str]]:
+    """Return the second reading by provider and the model's own name: prices, and whose it is."""
+    return {
+        (row["provider"], _own_name(row["model"])): (
+            Decimal(row["usd_per_million_input"]),
+            Decimal(row["usd_per_million_output"]),
+            row["source"].partition(":")[0],
+        )
+        for row in read_csv("token_prices.csv")
+    }
 
 
 def _prices(model: Any) -> Iterator[tuple[Decimal, Decimal]]:  # noqa: ANN401 - the library's
@@ -51,17 +75,30 @@ def _prices(model: Any) -> Iterator[tuple[Decimal, Decimal]]:  # noqa: ANN401 - 
 
 
 def _offer(plan: ServingPlan, provider: str, model: str, into: Decimal, out: Decimal) -> TokenOffer:
-    prompt, output = (Decimal(str(n)) for n in (plan.prompt_tokens, plan.output_tokens))
-    request_usd = (prompt * into + output * out) / _MILLION
-    month_s, cheapest = HOURS_PER_MONTH * 3600, plan.options[0]
-    each_month = cheapest.usd_per_month / (cheapest.copies + cheapest.spare)
-    even = each_month / (request_usd * month_s)
+    month, even = _month(plan, into, out)
+    seller = provider.removeprefix(_ROUTER).removesuffix("-ai")
+    second = _second_readings().get((seller, _own_name(model)))
+    second_month, second_even = _month(plan, *second[:2]) if second else (None, None)
     return TokenOffer(
         provider=provider,
         model=model,
         usd_per_million_input=into,
         usd_per_million_output=out,
-        usd_per_month=request_usd * month_s * Decimal(str(plan.rate)),
-        break_even_rate=round(even, 3) if even <= cheapest.limit.rate else None,
+        usd_per_month=month,
+        break_even_rate=even,
         source=f"genai-prices {version('genai-prices')}",
+        second_source=second[2] if second else None,
+        second_usd_per_month=second_month,
+        second_break_even_rate=second_even,
     )
+
+
+def _month(plan: ServingPlan, into: Decimal, out: Decimal) -> tuple[Decimal, Decimal | None]:
+    """Return a month of the plan's tokens, and the rate from which its cheapest copy costs less."""
+    prompt, output = (Decimal(str(n)) for n in (plan.prompt_tokens, plan.output_tokens))
+    request_usd = (prompt * into + output * out) / _MILLION
+    month_s, cheapest = HOURS_PER_MONTH * 3600, plan.options[0]
+    each_month = cheapest.usd_per_month / (cheapest.copies + cheapest.spare)
+    even = each_month / (request_usd * month_s)
+    month = request_usd * month_s * Decimal(str(plan.rate))
+    return month, round(even, 3) if even <= cheapest.limit.rate else None

@@ -11,7 +11,15 @@ from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
 from planner.serving.load import CopyLimit, Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, by_chance, measured_service, overload
-from planner.serving.search import Layout, Question, copy_of, no_room, usd_per_million
+from planner.serving.search import (
+    SOUND_ODDS,
+    Layout,
+    Question,
+    copy_of,
+    load_of,
+    no_room,
+    usd_per_million,
+)
 from planner.serving.server import Server, runs_in
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
@@ -85,6 +93,11 @@ class CopiesAnswer(Struct, frozen=True, kw_only=True):
         usd_per_month_now: of 730 hours; None without a price.
         usd_per_month: of the copies that are enough; None without a price.
         fit: what the run says; None of an overloaded copy.
+        odds_fraction: how likely the least likely target is kept without the spare ones, by how
+            far the times and what a copy can take err of a copy that was measured once; None of an
+            overloaded copy, and where each does no more than in the run that kept the targets.
+        safer_copies: that keep them at odds of 80 %, without a spare; None where `copies` do, or
+            twice as many do not.
     """
 
     schema: str = "gpucost.serving-copies/v1"
@@ -98,6 +111,8 @@ class CopiesAnswer(Struct, frozen=True, kw_only=True):
     usd_per_month_now: Decimal | None
     usd_per_month: Decimal | None
     fit: ServingFit | None
+    odds_fraction: float | None = None
+    safer_copies: int | None = None
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):
@@ -263,36 +278,65 @@ def copies_answer(  # noqa: PLR0913 - what is asked of a service
         rate: requests a second of all copies; None: what they answer today.
 
     Raises:
-        InputError: the run cannot be believed, it does not say what a copy answers, or no number of
-            copies keeps the targets.
+        InputError: the run says too little, or no number of copies keeps the targets.
     """
     fit: ServingFit | None = None
+    sureness: tuple[float | None, int | None] = None, None
     if queue := overload(profile):  # what a copy takes of fewer requests was not measured
         stopped_by, copy_rate = queue, profile.job.requests_per_s or 0.0
-        if rate and not copy_rate:
-            raise too_little(profile.job.name)
-        full = rate / copy_rate if rate else copies  # so many answer it with a queue
-        rate, needed = rate or copy_rate * copies, int(full + 1e-9) + 1 + spare
+        needed = _one_more(profile, copies, rate)
+        rate = rate or copy_rate * copies
     else:
         service, fit = fit_run(profile, targets)
         _refuse(profile, _too_few(fit, service.question.targets))
         targets, rate = service.question.targets, rate or service.rate * copies
         limit = _limit(service, profile.job.name)
         stopped_by, copy_rate = limit.stopped_by, limit.rate
-        needed = copies_for(rate, copy_rate) + spare
+        needed, sureness = _enough(service, limit, rate)
     month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
     return CopiesAnswer(
         copies_now=copies,
-        copies=needed,
+        copies=needed + spare,
         spare=spare,
         rate=rate,
         copy_rate=copy_rate,
         stopped_by=stopped_by,
         targets=tuple(target.words for target in targets),
         usd_per_month_now=None if month is None else month * copies,
-        usd_per_month=None if month is None else month * needed,
+        usd_per_month=None if month is None else month * (needed + spare),
         fit=fit,
+        odds_fraction=sureness[0],
+        safer_copies=sureness[1],
     )
+
+
+def _one_more(profile: Profile, copies: int, rate: float | None) -> int:
+    """Return one copy more than those that answer a rate with a queue."""
+    copy_rate = profile.job.requests_per_s
+    if rate and not copy_rate:
+        raise too_little(profile.job.name)
+    full = rate / copy_rate if rate and copy_rate else copies
+    return int(full + 1e-9) + 1
+
+
+def _enough(
+    service: MeasuredService, limit: CopyLimit, rate: float
+) -> tuple[int, tuple[float | None, int | None]]:
+    """Return how many copies carry a rate, their odds, and how many have odds of 80 %.
+
+    There are no odds where the run itself shows that each copy takes its part.
+    """
+    needed = copies_for(rate, limit.rate)
+    traffic = structs.replace(service.question.traffic, rate=rate)
+    question = structs.replace(service.question, traffic=traffic)
+    copy = copy_of(question, service.layout)
+    if copy is None or limit.stopped_by == service.unbroken:
+        return needed, (None, None)
+    sized = (load_of(question, copy, limit, n) for n in range(needed, 2 * needed + 1))
+    odds = next(sized)[-1]
+    if odds >= SOUND_ODDS:
+        return needed, (odds, None)
+    return needed, (odds, next((n for n, *_, more in sized if more >= SOUND_ODDS), None))
 
 
 def _limit(service: MeasuredService, name: str) -> CopyLimit:

@@ -211,6 +211,9 @@ class TokenOffer(Struct, frozen=True, kw_only=True):
         break_even_rate: requests a second from which the cheapest option costs less, as long as its
             copies take them; None where it never does.
         source: where the price was read, and when.
+        second_source: whose second reading of the price it is; None where there is none.
+        second_usd_per_month: by the second reading.
+        second_break_even_rate: likewise; None where hosting never costs less by it.
     """
 
     provider: str
@@ -220,6 +223,9 @@ class TokenOffer(Struct, frozen=True, kw_only=True):
     usd_per_month: Decimal
     break_even_rate: Decimal | None
     source: str
+    second_source: str | None = None
+    second_usd_per_month: Decimal | None = None
+    second_break_even_rate: Decimal | None = None
 
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
@@ -466,7 +472,7 @@ def _copies_on(offer: Offer, layout: Layout) -> int:
     return int(offer.gpu_count) // layout.tensor_parallel
 
 
-def _load(
+def load_of(
     question: Question, copy: Server, limit: CopyLimit, copies: int
 ) -> tuple[int, float, Latencies, float]:
     """Return so many copies, what each is asked, its times, and the odds that they are enough."""
@@ -485,10 +491,10 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
     if batch is not None:  # every GPU that is paid for works
         copies = _cost(offer, layout, question, limit.rate)[1] * copies_a_machine
     step, spare = (1, question.spare) if batch is None else (copies_a_machine, 0)
-    sized = (_load(question, copy, limit, n) for n in range(copies, 2 * copies + 1, step))
+    sized = (load_of(question, copy, limit, n) for n in range(copies, 2 * copies + 1, step))
     copies, copy_rate, latencies, sureness = next(
         (s for s in sized if s[-1] >= odds), None
-    ) or _load(question, copy, limit, 2 * copies)
+    ) or load_of(question, copy, limit, 2 * copies)
     kind = "measured" if question.measured else "law"
     machines = math.ceil((copies + spare) / copies_a_machine)
     rate = traffic.rate if batch is None else copies * limit.rate

@@ -39,7 +39,15 @@ from planner.serving.fit import (
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
-from planner.serving.search import SOUND_ODDS, Layout, Question, ServingOption, ServingPlan, search
+from planner.serving.search import (
+    SOUND_ODDS,
+    Layout,
+    Question,
+    ServingOption,
+    ServingPlan,
+    TokenOffer,
+    search,
+)
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import Offer
@@ -53,6 +61,7 @@ from templates.language.translate import translate_text
 _NOT_MODELLED = ("disaggregated", "speculative-decoding", "lora", "expert-parallel")
 _WEIGHTS = {"type": click.Choice(tuple(WEIGHT_BYTES))}
 _CERTAIN = 0.995  # shown as 100 %
+_SUREST = 0.99  # the odds rest on 36 published runs, which tell no more
 _YEAR_S = 365 * 86_400  # of a batch without a deadline: one machine is enough
 _TARGETS = tuple((metric, percent) for metric in METRICS for percent in (50, 95, 99))
 Command = Callable[..., Any]
@@ -452,9 +461,23 @@ def _cells(option: ServingOption, percents: Mapping[str, int]) -> dict[str, str]
 def _token_text(code: str, answer: ServingPlan) -> str:
     """Return what an API's tokens cost beside the cheapest option, and from which rate on not."""
     tokens, usd = answer.tokens[0], show(answer.options[0].usd)
-    even = "host-never" if tokens.break_even_rate is None else "host-from"
     bought = _text(code, tokens, month=show(tokens.usd_per_month), usd=usd)
-    return f"{bought} {_text(even, tokens)}"
+    return f"{bought} {_break_even(tokens.break_even_rate)}{_second_reading(tokens)}"
+
+
+def _break_even(rate: Decimal | None) -> str:
+    return _text("host-never") if rate is None else _text("host-from", break_even_rate=float(rate))
+
+
+def _second_reading(tokens: TokenOffer) -> str:
+    """Return what a second reading of the price says; empty where there is none."""
+    month, source = tokens.second_usd_per_month, tokens.second_source
+    if month is None or source is None:
+        return ""
+    if round(month, 2) == round(tokens.usd_per_month, 2):
+        return " " + _text("tokens-agree", source=source)
+    even = _break_even(tokens.second_break_even_rate)
+    return f" {_text('tokens-differ', source=source, month=show(month), even=even)}"
 
 
 def _asked_percent(metric: str, answer: ServingPlan) -> int:
@@ -492,6 +515,7 @@ def _print_copies(answer: CopiesAnswer, output: Output) -> None:
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
         sentence += " " + _text("copies-usd", month=month, now=now)
+    sentence += " " + _copies_odds(answer)
     is_mean = answer.fit is not None and answer.rate == answer.fit.rate * answer.copies_now
     if is_mean and answer.copies < answer.copies_now:
         sentence += " " + _text("copies-mean", answer, capacity=answer.copies * answer.copy_rate)
@@ -500,6 +524,18 @@ def _print_copies(answer: CopiesAnswer, output: Output) -> None:
     (print_prose if output.format == "table" else output.insist)(sentence)
     if answer.fit is not None:
         _print_fit(answer.fit, output)
+
+
+def _copies_odds(answer: CopiesAnswer) -> str:
+    """Return the odds of the copies and what raises low ones, or why there are none."""
+    if answer.fit is None or answer.odds_fraction is None:
+        return _text("copies-no-odds" if answer.fit is None else "copies-shown")
+    odds = _text(
+        "copies-odds", likely=min(_SUREST, answer.odds_fraction), load=answer.fit.load_fraction
+    )
+    if answer.safer_copies:
+        return f"{odds} {_text('copies-safer', answer, least=SOUND_ODDS)}"
+    return odds
 
 
 def _print_curve(answer: ServingCurve, output: Output) -> None:

@@ -171,6 +171,34 @@ def test_tokens_of_an_api_break_even_both_ways(call: Call) -> None:
         assert Decimal(first["break_even_rate"]) == pytest.approx(even, rel=Decimal("0.001"))
 
 
+def test_two_readings_of_a_tokens_price_are_held_against_each_other(call: Call) -> None:
+    """By hand: 2/s of 800 tokens at $0.70 are $2,943.36 a month, at LiteLLM's $0.63 $2,649.02.
+
+    The same copy then breaks even at 0.70 / 0.63 times the rate.
+    """
+    slow = ("--ttft-p99", "2s", "--tpot-p99", "100ms", "--tokens", *DAY)
+    mixtral = ("serve", "plan", "--model", "mixtral-8x7b", "--rate", "2", *slow)
+    offers = json.loads(call(*mixtral, "-f", "json").out)["tokens"]
+    (offer,) = (o for o in offers if o["provider"] == "ovhcloud")
+    second_month = Decimal(offer["second_usd_per_month"])
+    assert round(second_month, 2) == round(Decimal("0.63") * 800 * 2 * 3600 * 730 / 1_000_000, 2)
+    ratio = Decimal(offer["second_break_even_rate"]) / Decimal(offer["break_even_rate"])
+    assert ratio == pytest.approx(Decimal("0.70") / Decimal("0.63"), rel=Decimal("0.001"))
+    text = " ".join(call(*mixtral).out.split())
+    assert "LiteLLM 1.110.2 (2026-12-01) has it at $2,649.02 a month: Hosting is cheaper" in text
+    same = call("serve", "plan", *LLAMA, "--rate", "2", *slow).out
+    assert "LiteLLM 1.110.2 (2026-12-01) has the same price." in " ".join(same.split())
+
+
+def test_tokens_of_another_model_are_not_offered(call: Call) -> None:
+    """GLM-4.6V sees and costs half of GLM-4.6; Ministral 3 has 3B and 8B."""
+    for model, wrong in (("glm-4.6", "4.6v"), ("ministral-3-3b", "8b")):
+        asked = ("serve", "plan", "--model", model, "--rate", "2", "--ttft-p99", "9s", *DAY)
+        answer = json.loads(call(*asked, "--tpot-p99", "99ms", "--tokens", "-f", "json").out)
+        assert answer["tokens"]
+        assert not any(wrong in offer["model"].lower() for offer in answer["tokens"])
+
+
 SERVING = {
     "kv_cache_fraction": 0.03,
     "requests_running": 2.4,
@@ -230,6 +258,23 @@ def test_copies_are_given_back_by_the_busiest_hour_and_not_by_a_mean(
     assert "busiest hour" not in stated
 
 
+@pytest.mark.parametrize(("rate", "copies", "safer"), [(8, 1, None), (20, 1, 2), (40, 2, 3)])
+def test_copies_of_one_run_have_odds(
+    rate: float, copies: int, safer: int | None, call: Call, write: Write
+) -> None:
+    """By hand: full at 22.8/s, 20/s in one copy is kept in Phi(1.645 ln(22.8/20) / ln 1.33)."""
+    name = write("profile.json", profile())
+    asked = ("serve", "copies", name, "--copies", "8", *TARGETS, "--rate", f"{rate}")
+    answer = json.loads(call(*asked, "-f", "json").out)
+    assert (answer["copies"], answer["safer_copies"]) == (copies, safer)
+    room = answer["fit"]["saturated_rate"] * copies / rate
+    odds = NormalDist().cdf(1.645 * math.log(room) / math.log(1.33))
+    assert answer["odds_fraction"] == pytest.approx(odds, abs=0.005)
+    text = " ".join(call(*asked).out.split())
+    assert f"kept with odds of about {min(odds, 0.99):.0%}" in text
+    assert ("3 copies keep them at 80% or more" in text) == (safer == 3)
+
+
 BUSY_70B = {
     "requests_running": 5.5,
     "requests_waiting": 0,
@@ -267,7 +312,10 @@ def test_a_copy_takes_what_its_own_run_shows(  # noqa: PLR0913, PLR0917 - a case
     ran = call(*arguments)
     assert words in " ".join((ran.out + ran.err).split())
     if copies is not None:
-        assert json.loads(call(*arguments, "-f", "json").out)["copies"] == copies
+        answer = json.loads(call(*arguments, "-f", "json").out)
+        assert answer["copies"] == copies
+        assert answer["odds_fraction"] is None
+        assert "No odds: each copy does no more than in this run." in " ".join(ran.out.split())
 
 
 def test_serve_plans_offline(call: Call) -> None:
@@ -417,6 +465,7 @@ def test_an_overloaded_server_is_given_a_copy(call: Call, write: Write) -> None:
     assert "2 copies instead of 1" in text
     assert "$23,885.60 a month instead of $11,942.80" in text
     assert "Measure a lower rate" not in text
+    assert "No odds: what a copy takes before requests wait was not measured" in text
     for rate, needed in (("0.35", 4), ("0.2", 3), ("0.05", 1)):  # a full copy answers 0.1 a second
         asked = ("serve", "copies", *names, *copies, "--rate", rate, "-f", "json")
         assert call(*asked).json["copies"] == needed
@@ -836,6 +885,14 @@ THREADS = (
     # huggingface/huggingface-llama-recipes#21, 2024-07-24: INT4 is what eight A100 can run.
     ("Meta-Llama-3.1-405B", "A100-SXM-80GB", 8, "bf16", False),
     ("Meta-Llama-3.1-405B", "A100-SXM-80GB", 8, "int4", True),
+    # huggingface/optimum-benchmark#241, 2024-08-13: out of memory on two L40S at 16 bit.
+    ("Meta-Llama-3.1-70B", "L40S", 2, "fp16", False),
+    # vllm-project/vllm#6746, 2024-07-25: FP8 runs on eight H100 with windows of 8,192 tokens.
+    ("Meta-Llama-3.1-405B", "H100-SXM-80GB", 8, "fp8", True),
+    # xorbitsai/inference#2864, 2025-02-24: four machines of eight A100, or one of them at 4 bit.
+    ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 16, "bf16", False),
+    ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 32, "bf16", True),
+    ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 8, "int4", True),
     # deepspeedai/DeepSpeed-MII#374, 2024-01-11: ran on two A6000 there, without the tenth of the
     # memory that vLLM leaves free; with it the weights alone do not fit, so that we refuse.
     ("Mixtral-8x7B-v0.1", "RTX-A6000", 2, "bf16", False),
