@@ -19,6 +19,7 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import is_in
 from pricing.money import EXACT, HOURS_PER_MONTH, Amount, sum_exactly, without_zeros
+from providers.budgets import BudgetUse, Spending, names_of
 from providers.interface import MACHINE, ListingDraft, NotQueried
 
 DISK, ADDRESS, NODE_POOL, USE = "disk", "address", "pool", "use"
@@ -120,6 +121,7 @@ class AccountScan(Struct, frozen=True, kw_only=True):
         idle_usd_per_month: of idle items, as far as prices are known: 730 hours.
         usd_per_month: of all of them.
         at_least: whether more may be there: a part was not seen, or has no known price.
+        budgets: of teams and owners in a budget.toml, this month.
     """
 
     schema: str
@@ -130,6 +132,7 @@ class AccountScan(Struct, frozen=True, kw_only=True):
     idle_usd_per_month: Amount
     usd_per_month: Amount
     at_least: bool
+    budgets: tuple[BudgetUse, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -317,6 +320,28 @@ def per_month(items: Iterable[ScannedItem]) -> Decimal:
     return without_zeros(EXACT.multiply(sum_exactly(rates), HOURS_PER_MONTH))
 
 
+def spending(
+    items: Iterable[ScannedItem], journal_runs: Collection[str], now: datetime
+) -> Iterator[Spending]:
+    """Yield what items have cost since they started, and what they will in the next 31 days.
+
+    Args:
+        items: with owner and price.
+        journal_runs: launches of gpucost that count already.
+        now: until when they have cost.
+    """
+    for item in items:
+        if item.run in journal_runs or item.usd_per_hour is None:
+            continue
+        tags = {name.lower(): value for name, value in item.tags.items()}
+        names = names_of(item.owner, tags.get("team"), tags.get("owner"), tags.get("gpucost:owner"))
+        if item.started_at is not None and item.usd_so_far is not None:
+            yield Spending(names=names, begins=item.started_at, ends=now, usd=item.usd_so_far)
+        month_usd = EXACT.multiply(item.usd_per_hour, _MONTH_H)
+        yield Spending(names=names, begins=now, ends=now + _MONTH, usd=month_usd)
+
+
+_MONTH, _MONTH_H = timedelta(days=31), Decimal(31 * 24)
 _WITHOUT_COST = (USE, NODE_POOL)  # whose absence hides nothing that costs money
 _IDLE_ORDER = {True: 0, None: 1, False: 2}
 

@@ -26,6 +26,7 @@ import click
 from platformdirs import user_config_path
 
 from pricing.errors import InputError
+from providers.budgets import MonthlyBudget, read_budgets
 
 PRINTING = frozenset(("quiet", "verbose", "no-color"))
 _ALLOWED: Mapping[str, str] = tomllib.loads(
@@ -41,6 +42,7 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 PROJECT_FILE = Path("gpucost.toml")
+BUDGET_FILE = Path("budget.toml")
 _PREFIX = "GPUCOST"
 OWN_HARDWARE = "own_hardware"
 _SECTIONS = (OWN_HARDWARE,)  # of facts, not of a command's options
@@ -95,6 +97,16 @@ def load_setting(section: str, key: str) -> object:
     sections = (_read(path).get(section) for path in (PROJECT_FILE, _user_file()))
     values = (options.get(key) for options in sections if isinstance(options, dict))
     return next((value for value in values if value is not None), None)
+
+
+def load_budgets() -> tuple[MonthlyBudget, ...]:
+    """Return the budgets of teams and owners in ./budget.toml and in the user's own; all hold.
+
+    Raises:
+        InputError: a file cannot be read, or is wrong; all of its problems.
+    """
+    paths = dict.fromkeys((BUDGET_FILE.resolve(), _user_file().with_name(BUDGET_FILE.name)))
+    return tuple(budget for path in paths for budget in read_budgets(_read(path), str(path)))
 
 
 def is_offline() -> bool:

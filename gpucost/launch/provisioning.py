@@ -16,7 +16,15 @@ from gpucost.jobs.driving import drive, preview_job
 from gpucost.jobs.request import JobRequest, job_folder
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.options import LaunchOptions, bootstrap_of, check_self_destroy, pool_told
-from gpucost.machines.state import CLOCK, PATIENCE, login_to, open_journal, session_with, this_owner
+from gpucost.machines.state import (
+    CLOCK,
+    PATIENCE,
+    hold_budgets,
+    login_to,
+    open_journal,
+    session_with,
+    this_owner,
+)
 from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run
@@ -327,6 +335,9 @@ def _refusals(
             late=plain(spec.end_s),
             cap=show(spec.max_usd),
         )
+    begins = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
+    ends = begins + timedelta(seconds=float(spec.most_s))
+    yield from hold_budgets(spec.marks.owner, begins, ends, worst.exact)
     if options.allow_stale:
         return
     offer = worst.offer

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from gpucost.arguments.parameters import today
+from gpucost.arguments.settings import load_budgets
 from gpucost.files.writing import state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
@@ -23,8 +25,9 @@ from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, RefusedError
 from pricing.message import Message
 from pricing.money import show
+from providers.budgets import Spending, names_of, over_budget, run_spending
 from providers.interface import OWN, Cloud, Connection, Deployment, Resource
-from providers.journal.journal import Journal, JournalError
+from providers.journal.journal import FILE, Journal, JournalError
 from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import keep_owner, owner_of
@@ -103,6 +106,36 @@ def open_journal(*, go_on: Say | None = None, mend: bool = False) -> Iterator[Jo
         yield journal
     finally:
         journal.close()
+
+
+def journal_spending(without: str = "") -> tuple[Spending, ...]:
+    """Return what runs of the journal have cost, or may by their deadline; none: no journal.
+
+    Args:
+        without: a run that does not count.
+    """
+    if not (state_folder() / FILE).exists():
+        return ()
+    with open_journal() as journal:
+        runs = [run for run in journal.deployments() if run.marks.run != without]
+    return tuple(run_spending(run, CLOCK.at(0.0)) for run in runs)
+
+
+def hold_budgets(
+    owner: str, begins: datetime, ends: datetime, usd: Decimal, without: str = ""
+) -> Iterator[Message]:
+    """Yield which budgets of a team or owner a launch would exceed; without a budget.toml none.
+
+    Args:
+        owner: whose launch it is.
+        begins: of its bill.
+        ends: of its bill, at the latest.
+        usd: what it costs at most.
+        without: the run itself, where it is in the journal.
+    """
+    if budgets := load_budgets():
+        launch = Spending(names=names_of(owner), begins=begins, ends=ends, usd=usd)
+        yield from over_budget(budgets, journal_spending(without), launch)
 
 
 def _journal(go_on: Say | None, *, mend: bool) -> Journal:

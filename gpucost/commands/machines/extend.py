@@ -6,7 +6,7 @@ import click
 
 from gpucost.arguments.parameters import TYPES, options
 from gpucost.machines.ending import refuse_others
-from gpucost.machines.state import CLOCK, confirm, open_journal, sessions, this_owner
+from gpucost.machines.state import CLOCK, confirm, hold_budgets, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError, RefusedError
@@ -76,12 +76,16 @@ def _cap(extension: Extension, max_cost: Decimal | None) -> Decimal | None:
 
 
 def hold_cap(extension: Extension, max_cost: Decimal | None) -> None:
-    """Refuse what may cost more than was said that it may.
+    """Refuse what may cost more than was said that it may, or than a budget.toml allows.
 
     Raises:
         RefusedError: it does, or nobody knows.
     """
     cap, run = _cap(extension, max_cost), extension.run.marks.run
+    owner, begins = extension.run.marks.owner, extension.run.started_at
+    usd = extension.usd or Decimal(0)
+    if refusals := tuple(hold_budgets(owner, begins, extension.until, usd, run)):
+        raise RefusedError(refusals)
     if cap is None:
         return
     if extension.usd is None:

@@ -12,9 +12,12 @@ from html import escape
 from urllib.parse import urlsplit
 
 import click
+from msgspec import structs
 
 from gpucost.arguments.parameters import check_known, options, today
+from gpucost.arguments.settings import load_budgets
 from gpucost.cost_gate import FAILED_OVER
+from gpucost.machines.state import journal_spending
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import (
     Output,
@@ -32,6 +35,7 @@ from pricing.errors import GpucostError, InputError, MissingCredentialsError, Pr
 from pricing.listing import counted
 from pricing.money import cents, plain, show
 from providers import account_scan
+from providers.budgets import BudgetUse, MonthlyBudget, budget_uses
 from providers.interface import MACHINE, NotQueried
 from providers.provider import ANSWER_S, Request, in_each
 from providers.redaction import learn, redact
@@ -66,12 +70,14 @@ def command(
     Whoever started them, with age, price, use over a week, owner and the command that ends each.
     Nothing is changed. A machine is idle if its GPUs, or without a reading of them its CPU, did
     nothing in any hour of the week; a machine without readings is unknown, not idle. Prices are
-    list prices. Exit 5: no provider could be asked. Exit 7: --fail-over.
+    list prices. Exit 5: no provider could be asked. Exit 7: --fail-over, or a budget.toml.
     """
     host = _webhook_host(webhook)
     catalog = load_catalog(today())
     check_known("--region", regions, known_regions(catalog.offers))
+    budgets = load_budgets()
     scan = _scan(providers, regions, owner_tag, catalog)
+    scan = structs.replace(scan, budgets=_budget_uses(budgets, scan))
     _show(scan, owner_tag, output)
     if webhook is not None:
         _post(webhook, host, _message(scan, owner_tag), output)
@@ -126,6 +132,17 @@ def _scan(
         (f"{name}: {error.problems[0]}" for name, error in absent.items()),
         now,
     )
+
+
+def _budget_uses(
+    budgets: tuple[MonthlyBudget, ...], scan: account_scan.AccountScan
+) -> tuple[BudgetUse, ...]:
+    """Return what of each budget is used: by the journal's launches and by what else runs."""
+    if not budgets:
+        return ()
+    runs = journal_spending()
+    running = account_scan.spending(scan.items, frozenset(run.run for run in runs), scan.as_of)
+    return budget_uses(budgets, (*runs, *running), scan.as_of)
 
 
 def _ask(request: Request, provider: str) -> account_scan.ScanDraft | GpucostError:
@@ -198,6 +215,12 @@ def _summary(scan: account_scan.AccountScan, owner_tag: str) -> Iterator[str]:
     launched = sum(item.run is not None for item in scan.items)
     if launched:
         yield f"Started by gpucost: {launched} (`gpucost list` has them)."
+    for use in scan.budgets:
+        state = "OVER" if use.spent_usd > use.limit_usd else "within"
+        yield (
+            f"Budget {use.name}, {use.month}: ${show(use.spent_usd)} of ${show(use.limit_usd)} so "
+            f"far ({state}), ${show(use.month_end_usd)} by the end of the month as it runs now."
+        )
     if scan.unseen:
         yield f"Not seen: {'; '.join(sentence.partition(':')[0] for sentence in scan.unseen)}."
     if idle:
@@ -276,8 +299,14 @@ def _use(item: account_scan.ScannedItem) -> str:
 
 def _gate(scan: account_scan.AccountScan, limit: Decimal | None, output: Output) -> int:
     """Return the exit code; what trips is said, quiet or not."""
+    over = [use for use in scan.budgets if use.spent_usd > use.limit_usd]
+    for use in over:
+        spent, limit_usd = show(use.spent_usd), show(use.limit_usd)
+        output.insist(
+            f"gpucost: budget {use.name}: ${spent} in {use.month}, above its ${limit_usd}."
+        )
     if limit is None or scan.idle_usd_per_month <= limit:
-        return 0
+        return FAILED_OVER if over else 0
     amount = f"${show(scan.idle_usd_per_month)} a month"
     output.insist(f"gpucost: what is idle costs {amount}, above --fail-over ${show(limit)}.")
     return FAILED_OVER
