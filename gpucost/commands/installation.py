@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, distributions, requires
 
 import click
@@ -12,6 +13,7 @@ from click.shell_completion import get_completion_class
 
 from gpucost.arguments.parameters import options, today
 from gpucost.arguments.settings import PROJECT_FILE
+from gpucost.commands.measuring.top import offer_here
 from gpucost.files.writing import CACHE, state_folder
 from gpucost.machines.state import CLOCK, open_cloud, open_journal
 from gpucost.prices.cache import load_catalog, price_folder
@@ -30,6 +32,7 @@ from gpucost.views.output import (
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import GpucostError, InputError
 from pricing.listing import counted
+from pricing.money import HOURS_PER_MONTH, price_text, show
 from pricing.refresh import store
 from providers.journal.journal import FILE, JournalError
 from providers.provider import permissions, reading
@@ -86,18 +89,61 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
 _NEED = re.compile(r"[\w.-]+")
 
 
-@click.command(name="doctor", epilog="Example: gpucost doctor -f json")
+_STYLES = {"ok": "green", "fail": "red"}
+
+
+@click.command(name="doctor", epilog="Example: gpucost doctor --hardware")
+@options("hardware")
 @output_options
-def doctor(output: Output) -> None:
+def doctor(
+    hardware: bool,  # noqa: FBT001 - click's flag
+    output: Output,
+) -> None:
     """Check this installation: versions, price age, credentials, files, launches; read-only.
 
     Providers whose credentials are set are asked for their limits, their clock and your resources
-    there; without credentials no network is used.
+    there; without credentials no network is used. With --hardware this machine is checked instead:
+    what guides ask of one for GPUs, and what it costs while it falls short.
     """
-    checks = tuple(_checks())
+    checks = tuple(_node_checks() if hardware else _checks())
     documents = [InstallationCheck(check=c, state=s, detail=d) for c, s, d in checks]
     if not print_if_json(documents, output):
-        print_table(Table(columns=("check", "state", "detail"), rows=checks), output)
+        styles = tuple(_STYLES.get(state, "") for _, state, _ in checks) if hardware else ()
+        columns = ("check", "state", "detail")
+        print_table(Table(columns=columns, rows=checks, styles=styles), output)
+
+
+def _node_checks() -> Iterator[tuple[str, str, str]]:
+    """Yield this machine's rows, and what it costs.
+
+    Raises:
+        GpuUnavailableError: there is no GPU that can be read, and what to do.
+    """
+    from telemetry.measure.node import node_rows  # noqa: PLC0415 - opens the driver
+    from telemetry.measure.nvml_reader import GpuUnavailableError, NvmlReader  # noqa: PLC0415
+
+    try:
+        reader = NvmlReader()
+    except GpuUnavailableError as error:
+        raise GpuUnavailableError(
+            (
+                f"doctor --hardware: {error.problems[0]}",
+                "The list is of machines with GPUs; nothing else of this one was checked.",
+                "Run it on the GPU machine, such as one of yours: gpucost ssh ID",
+            )
+        ) from None
+    with closing(reader):
+        rows = tuple(node_rows(reader))
+    yield from rows
+    failed = sum(state == "fail" for _, state, _ in rows)
+    offer = offer_here(None, metadata=True)
+    if offer is None:
+        yield "price", "unknown", "this machine does not say who rents it out"
+        return
+    hour, month = offer.usd_per_hour, offer.usd_per_hour * HOURS_PER_MONTH
+    cost = f"{offer.place}: ${price_text(hour)}/h, ${show(month)} a month"
+    advice = f"; {failed} points fail: ask for another host, or take one that has them"
+    yield "price", "read", cost + (advice if failed else "")
 
 
 def _checks() -> Iterator[tuple[str, str, str]]:

@@ -283,6 +283,7 @@ class Table:
         uncut: columns beside the right-aligned ones and the first that are never cut.
         cut: columns that stay on one line; other names are wrapped between words first.
         chosen: the row that stands out, from 0.
+        styles: of each row, such as "red"; none: plain.
     """
 
     columns: tuple[str, ...]
@@ -293,6 +294,7 @@ class Table:
     uncut: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
     chosen: int | None = None
+    styles: tuple[str, ...] = ()
 
 
 def save_file(path: str, pieces: Iterable[str], output: Output) -> None:
@@ -418,7 +420,8 @@ def _draw(table: Table, output: Output) -> None:
         for column, name in enumerate(shown):
             if name in table.cut and cell_len(cells[column]) > widths[name]:
                 cells[column] = f"{set_cell_size(cells[column], widths[name] - 1).rstrip()}…"
-        drawn.add_row(*cells, style="bold green" if at == table.chosen else None)
+        style = table.styles[at] if table.styles else None
+        drawn.add_row(*cells, style="bold green" if at == table.chosen else style)
     print_rich(drawn, output, max(width, _room(widths.values(), gap) + 1))
     if left_out:
         names = join(heads[name] for name in left_out)

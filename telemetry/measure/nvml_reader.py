@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
+from typing import cast
 
 from pricing.errors import InputError
 from telemetry.measure.capture_file import Notes
@@ -204,6 +205,14 @@ class NvmlReader:
     def lost(self) -> frozenset[str]:
         """The keys of devices that will answer nothing any more."""
         return frozenset(d.identity.key for d in self._devices if d.lost)
+
+    def ask(self, call: str, key: str) -> object:
+        """Return what a call of pynvml says of a device; None where it says nothing."""
+        device = next(device for device in self._devices if device.identity.key == key)
+        try:
+            return cast("object", getattr(self._nvml, call)(device.handle))
+        except failures(self._nvml):
+            return None
 
     def read(self, pids: Collection[int] = (), *, full: bool = False) -> list[DeviceRow]:
         """Return a row for each device that says something.

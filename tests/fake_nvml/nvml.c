@@ -312,6 +312,12 @@ int nvmlDeviceGetPcieThroughput(Device *d, u32 direction, u32 *kb) {
   return whole(d, direction ? "io.pcie_rx_mib_s" : "io.pcie_tx_mib_s", 1024, kb);
 }
 
+/* The link to the host: keys "pcie.lanes", "pcie.most_lanes", "pcie.gen", "pcie.most_gen", "pcie.bus". */
+int nvmlDeviceGetCurrPcieLinkWidth(Device *d, u32 *n) { OPEN(d); return whole(d, "pcie.lanes", 1, n); }
+int nvmlDeviceGetMaxPcieLinkWidth(Device *d, u32 *n) { OPEN(d); return whole(d, "pcie.most_lanes", 1, n); }
+int nvmlDeviceGetCurrPcieLinkGeneration(Device *d, u32 *n) { OPEN(d); return whole(d, "pcie.gen", 1, n); }
+int nvmlDeviceGetMaxPcieLinkGeneration(Device *d, u32 *n) { OPEN(d); return whole(d, "pcie.most_gen", 1, n); }
+
 static void counter(Device *d, Field *f, const char *offer, const char *key, double unit) {
   const char *bits = text(d, offer);
   double count = counted(d, key, trace_time()) * unit;

@@ -9,6 +9,8 @@ A device is a table of what it states. Keys are slots of a profile, in their uni
                            measuring process holds, or of who started the sampler; below 0:
                            it is not there, nan: not said. Programs that take part say
                            themselves where they are: job.py
+    pcie.lanes, pcie.most_lanes, pcie.gen, pcie.most_gen
+                           its link now, and at most
     mig.mode               1 where it is split; instances are devices "0:1", "0:2"
     nvlink.peers           devices that it is joined with, "1,2"
     offers.energy, offers.power_instant, offers.pcie_throughput, offers.gpm
@@ -36,6 +38,7 @@ MACHINE = "*"
 HANGS, CRASHES = -1, -2
 THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # nvmlClocksEventReasons: power cap, slowdowns, brake
 Value = str | float
+_STATED = ("offers.", "busy_s.", "nvlink.", "mig.", "pcie.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,7 @@ class Scenario:
                 if key == "throttle.reasons":
                     held = float(bool(int(value) & THROTTLED))
                     steps["throttle.fraction"].append((float(row["t_s"]), held))
-                elif "." in key and not key.startswith(("offers.", "busy_s.", "nvlink.", "mig.")):
+                elif "." in key and not key.startswith(_STATED):
                     steps[key].append((float(row["t_s"]), float(value)))
         return steps
 

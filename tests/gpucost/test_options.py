@@ -11,7 +11,14 @@ from tests.gpucost.conftest import Call
 
 CLICKS = {"--help", "--help-all", "--version"}
 EARLIER = {name: flag for flag, row in OPTIONS.items() for name in row.get("earlier", ())}
-REUSED = {"--gpus", "--output", "--precision", "--step", "--trace"}  # by options of other commands
+REUSED = {
+    "--gpus",
+    "--node",
+    "--output",
+    "--precision",
+    "--step",
+    "--trace",
+}  # by options of other commands
 
 
 def _taken(command: click.Command, path: str) -> Iterator[tuple[str, click.Option]]:

@@ -85,7 +85,7 @@ def command(
 
     if interval < _SHORTEST_S:
         raise InputError(f"--interval {interval}s: give at least {_SHORTEST_S}s.")
-    offer = _offer(machine, metadata=not no_metadata)
+    offer = offer_here(machine, metadata=not no_metadata)
     with closing(NvmlReader()) as reader:
         unsliced = [gpu for gpu in reader.identities if gpu.partition is None]
         hourly = price if price is not None else offer.usd_per_hour if offer else None
@@ -99,7 +99,7 @@ def command(
         output.say("No price: this machine does not say what it is; give --machine or --price.")
 
 
-def _offer(machine: str | None, *, metadata: bool) -> Offer | None:
+def offer_here(machine: str | None, *, metadata: bool) -> Offer | None:
     """Return how this machine is sold, as stated or as it says itself; None where neither is."""
     from telemetry.measure.identity import MachineIdentityReader  # noqa: PLC0415 - lazy
 
