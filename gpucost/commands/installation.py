@@ -13,9 +13,8 @@ from click.shell_completion import get_completion_class
 
 from gpucost.arguments.parameters import options, today
 from gpucost.arguments.settings import PROJECT_FILE
-from gpucost.commands.measuring.top import offer_here
 from gpucost.files.writing import CACHE, state_folder
-from gpucost.machines.state import CLOCK, open_cloud, open_journal
+from gpucost.machines.state import CLOCK, offer_here, open_cloud, open_journal
 from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.schemas.small_documents import InstallationCheck

@@ -21,7 +21,7 @@ from gpucost.arguments.settings import load_budgets
 from gpucost.files.writing import state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, RefusedError
 from pricing.message import Message
 from pricing.money import show
@@ -73,6 +73,7 @@ def login_again(provider: str, run: str, state: Path) -> Login | None:
 
 Say = Callable[[str], None]
 CLOCK = Clock()
+_METADATA_S = 0.3
 PATIENCE = Patience()
 
 
@@ -136,6 +137,23 @@ def hold_budgets(
     if budgets := load_budgets():
         launch = Spending(names=names_of(owner), begins=begins, ends=ends, usd=usd)
         yield from over_budget(budgets, journal_spending(without), launch)
+
+
+def offer_here(machine: str | None, *, metadata: bool) -> Offer | None:
+    """Return how this machine is sold, as stated or as it says itself; None where neither is."""
+    from telemetry.measure.identity import MachineIdentityReader  # noqa: PLC0415 - lazy
+
+    catalog = load_catalog(today())
+    if machine is not None:
+        return catalog.find(*parse_place(machine))
+    identity = MachineIdentityReader(metadata=metadata)
+    identity.wait(_METADATA_S)
+    facts = identity.facts()
+    if "provider" not in facts or "instance_type" not in facts:
+        return None
+    with suppress(InputError):
+        return catalog.find(facts["provider"], facts["instance_type"], facts.get("region"))
+    return None
 
 
 def _journal(go_on: Say | None, *, mend: bool) -> Journal:

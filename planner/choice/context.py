@@ -144,6 +144,8 @@ def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
 
 
 USE_GPU = "use-gpu"
+STAGES = frozenset(("prepare-before", "stage-on-cpu"))
+"""Actions that put a part of a job on machines without a GPU, before the GPU is rented."""
 CPU_MOVE_H = 2.0  # of engineering, to another kind of machine; our estimate
 
 
@@ -262,15 +264,33 @@ class JobContext:
         None where the job uses a GPU, or none saves: it uses none where its first finding says so,
         or it prepares data with next to nothing on the GPU.
         """
-        today, bill, need = self.baseline.offer, self.baseline.quote, self.host
-        busy, count = self.profile.paid_busy_fraction, self.baseline.count
+        busy = self.profile.paid_busy_fraction
         is_idle = self.profile.job.kind is JobKind.DATA_PREPARATION and busy is not None
         says_so = bool(self.findings) and self.findings[0].actions == (USE_GPU,)
         if not says_so and not (is_idle and (busy or 0.0) < IDLE):
             return None
+        return self._cpu_machine(1.0)
+
+    @cached_property
+    def cpu_stage(self) -> tuple[Finding, _CpuMachine] | None:
+        """What shows that a part of the job needs no GPU, and the machine for that part's hours.
+
+        None where nothing does, or no machine without a GPU does that part for less.
+        """
+        stages = (f for f in self.findings if STAGES & {*f.actions} and f.confidence != "possible")
+        finding = next(stages, None)
+        share = finding.waste_fraction if finding else None
+        machine = self._cpu_machine(share) if share else None
+        return (finding, machine) if finding and machine else None
+
+    def _cpu_machine(self, share: float) -> _CpuMachine | None:
+        """Return the cheapest machine without a GPU that carries a share of the job's hours."""
+        today, bill, need = self.baseline.offer, self.baseline.quote, self.host
+        count = self.baseline.count
         if today is None or bill is None or need.cores is None or self.baseline.tenancy:
             return None
-        hours, machines = seconds(self.work.hours.mid), list[tuple[bool, _CpuMachine]]()
+        hours = seconds(self.work.hours.mid * share)
+        machines = list[tuple[bool, _CpuMachine]]()
         for row in read_csv("cpu_nodes.csv"):
             cores, ram_gib = float(row["vcpus"]) * count, float(row["ram_gib"]) * count
             if cores >= need.cores and ram_gib >= (need.ram_gib or 0.0):
@@ -280,7 +300,8 @@ class JobContext:
                 machine = _CpuMachine(usd=price, name=name, vcpus=row["vcpus"])
                 machines.append((row["provider"] != today.provider, machine))
         _, best = min(machines, key=lambda at: (at[0], at[1].usd), default=(True, None))
-        return best if best is not None and best.usd < bill.by_time else None
+        part_usd = bill.by_time * seconds(share)
+        return best if best is not None and best.usd < part_usd else None
 
     @cached_property
     def memory_gib(self) -> float | None:

@@ -14,9 +14,9 @@ import msgspec
 
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
-from planner.choice.baseline import LIMITS, Baseline, bill_of_work
+from planner.choice.baseline import LIMITS, Baseline, bill_of_work, seconds
 from planner.choice.changes import END, effort_usd, must_end
-from planner.choice.context import CPU_MOVE_H, USE_GPU, JobContext
+from planner.choice.context import CPU_MOVE_H, STAGES, USE_GPU, JobContext
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
 from planner.choice.search import MORE, SCALE_DOWN, is_late, may_scale, price_changes
@@ -33,11 +33,13 @@ from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
 from planner.signals.signals import open_hours
 from planner.signals.thresholds import BUSIEST, FAILING, LEFT_ON
+from pricing.billing.quote import quote
+from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, TERMS_H, Offer
 from pricing.listing import as_typed
 from pricing.message import Message, join
-from pricing.money import HOURS_PER_MONTH, cents, plain, whole_dollars
+from pricing.money import HOURS_PER_MONTH, cents, plain, show, whole_dollars
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
@@ -96,11 +98,13 @@ def cure_now(
     fewer = None if _NETWORK in priced else _fewer_gpus(context, options)
     if fewer and findings and findings[0].code == "poor-scaling":
         return fewer
-    priced = {**priced, **({_FEWER: fewer.saves} if fewer and fewer.saves else {})}
+    steps = [step for step in (fewer, _cpu_stage(context)) if step and step.saves]
+    ready = {code: step for step in steps for code in step.actions}
+    priced = {**priced, **{code: step.saves for code, step in ready.items() if step.saves}}
     for finding in findings:
         best = _best(finding, priced, context)
         if best is not None:
-            joint = fewer if best == _FEWER else _together(finding, best, priced, context)
+            joint = ready.get(best) or _together(finding, best, priced, context)
             return joint or _try_with_end(best, context, priced)
         if finding is findings[0] and (grave := _of_grave(finding, context, priced)) is not None:
             return grave  # the cure of a lesser cause does not mend this one
@@ -127,6 +131,41 @@ def _without_gpu(context: JobContext) -> Now | None:
     saves = Saved(low=low, mid=mid, high=high)
     step = _step((USE_GPU,), _way(ACTIONS[USE_GPU]), saves, CPU_MOVE_H, context)
     text = Message("first.cpu-machine", n=count, machine=machine.name, vcpus=machine.vcpus)
+    return msgspec.structs.replace(step, what=text)
+
+
+def _cpu_stage(context: JobContext) -> Now | None:
+    """Return the step that puts a part of the job on machines without a GPU, before the rest.
+
+    What goes between them lies in the provider's object storage, as long as the job takes. None
+    where no part is shown to need no GPU, or where that saves nothing.
+    """
+    stage, today, offer = context.cpu_stage, context.baseline.quote, context.baseline.offer
+    if stage is None or today is None or offer is None:
+        return None
+    finding, machine = stage
+    share = finding.waste_fraction or 0.0
+    hours, gib = context.work.hours.mid, context.profile.job.dataset_gib or 0.0
+    size, kept_h = round(gib * 2**30), seconds(hours)
+    storage = Usage(
+        duration_s=0, as_of=today.usage.as_of, object_storage_bytes=size, storage_h=kept_h
+    )
+    stored = quote(offer, storage).lines if size else ()
+    data_usd = sum((line.usd for line in stored if line.what == "object-storage"), Decimal(0))
+    part_usd = today.by_time * Decimal(str(share)) - data_usd
+    low, mid, high = (cents(part_usd - machine.usd * part) for part in _CORES_DIFFER)
+    code = next(code for code in finding.actions if code in STAGES)
+    saves = Saved(low=low, mid=mid, high=high)
+    text = Message(
+        "first.cpu-stage",
+        n=context.baseline.count,
+        machine=machine.name,
+        hours=hours * share,
+        usd=whole_dollars(machine.usd),
+        rest=hours * (1 - share),
+        data=Message("first.stage-data", gib=gib, usd=show(data_usd)) if data_usd else "",
+    )
+    step = _step((code,), _way(ACTIONS[code]), saves, ACTIONS[code].effort_hours, context)
     return msgspec.structs.replace(step, what=text)
 
 

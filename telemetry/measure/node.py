@@ -79,12 +79,12 @@ def pcie_row(key: str, read: Mapping[str, object], card_gen: int | None) -> Row:
     lanes, most_lanes, gen, most_gen = (read.get(call) for call in _PCIE)
     if not (isinstance(lanes, int) and isinstance(most_lanes, int) and isinstance(most_gen, int)):
         return name, "unknown", "the driver does not say"
-    asked = min(PCIE_GEN, card_gen or PCIE_GEN)
+    least_gen = min(PCIE_GEN, card_gen or PCIE_GEN)
     text = f"x{lanes} of x{most_lanes}, generation {most_gen} (now {gen})"
     if lanes < most_lanes:
         return name, "fail", f"{text}: lanes are missing; reseat the card, or ask for another host"
-    if lanes < PCIE_LANES or most_gen < asked:
-        return name, "fail", f"{text}; asked: x{PCIE_LANES}, generation {asked}"
+    if lanes < PCIE_LANES or most_gen < least_gen:
+        return name, "fail", f"{text}; asked: x{PCIE_LANES}, generation {least_gen}"
     return name, "ok", text
 
 
@@ -112,8 +112,8 @@ def numa_row(nodes: Sequence[int | None], count: int) -> Row:
             f"{count} nodes; which is a GPU's is not said: nothing to bind to",
         )
     text = f"{count} nodes, GPUs on {', '.join(map(str, nodes))}; bind each process to its node"
-    alone = len(nodes) > 1 and len(set(nodes)) == 1
-    return "NUMA", "fail" if alone else "ok", f"{text}{'; all hang on one' if alone else ''}"
+    together = len(nodes) > 1 and len(set(nodes)) == 1
+    return "NUMA", "fail" if together else "ok", f"{text}{'; all hang on one' if together else ''}"
 
 
 def cores_row(cores: int | None, count: int) -> Row:
@@ -126,9 +126,9 @@ def cores_row(cores: int | None, count: int) -> Row:
 
 def ram_row(host_gib: float, gpus_gib: float) -> Row:
     """Return whether the host has memory enough to stage what the GPUs hold."""
-    asked = RAM_PER_GPU_MEMORY * gpus_gib
-    text = f"{host_gib:.0f} GiB; asked: {asked:.0f}, {RAM_PER_GPU_MEMORY}x the GPUs' memory"
-    return "RAM", "fail" if host_gib < asked else "ok", text
+    least_gib = RAM_PER_GPU_MEMORY * gpus_gib
+    text = f"{host_gib:.0f} GiB; asked: {least_gib:.0f}, {RAM_PER_GPU_MEMORY}x the GPUs' memory"
+    return "RAM", "fail" if host_gib < least_gib else "ok", text
 
 
 def network_row(speeds: Sequence[float]) -> Row:

@@ -24,23 +24,24 @@ GREEN = {"pcie.lanes": 16, "pcie.most_lanes": 16, "pcie.gen": 1, "pcie.most_gen"
 
 
 @pytest.mark.parametrize(
-    ("lanes", "most", "gen", "most_gen", "card_gen", "state"),
+    ("link", "state"),
     [
-        (16, 16, 1, 5, 5, "ok"),  # at rest the generation falls: no fault
-        (16, 16, 3, 3, 3, "ok"),  # a T4 is a card of generation 3
-        (16, 16, 3, 3, 4, "fail"),  # an A100 in a slot of generation 3
-        (8, 16, 4, 4, 4, "fail"),  # lanes are missing
-        (8, 8, 4, 4, 4, "fail"),  # a slot of 8
-        (16, 16, 4, 4, None, "ok"),  # a card that nobody knows
-        (None, 16, 4, 4, 4, "unknown"),
+        ((16, 16, 1, 5, 5), "ok"),  # at rest the generation falls: no fault
+        ((16, 16, 3, 3, 3), "ok"),  # a T4 is a card of generation 3
+        ((16, 16, 3, 3, 4), "fail"),  # an A100 in a slot of generation 3
+        ((8, 16, 4, 4, 4), "fail"),  # lanes are missing
+        ((8, 8, 4, 4, 4), "fail"),  # a slot of 8
+        ((16, 16, 4, 4, None), "ok"),  # a card that nobody knows
+        ((None, 16, 4, 4, 4), "unknown"),
     ],
 )
 def test_a_link_is_judged_by_lanes_and_by_what_it_can_do(
-    lanes: int | None, most: int, gen: int, most_gen: int, card_gen: int | None, state: str
+    link: tuple[int | None, ...], state: str
 ) -> None:
     """x16 and generation 4, or that of an older card."""
-    read = {WIDTH: lanes, MOST_WIDTH: most, GEN: gen, MOST_GEN: most_gen}
-    assert node.pcie_row("0", read, card_gen)[1] == state
+    *answers, card_gen = link
+    calls = (WIDTH, MOST_WIDTH, GEN, MOST_GEN)
+    assert node.pcie_row("0", dict(zip(calls, answers, strict=True)), card_gen)[1] == state
 
 
 @pytest.mark.parametrize(

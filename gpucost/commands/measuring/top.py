@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from gpucost.arguments.parameters import options, today
-from gpucost.prices.cache import load_catalog
+from gpucost.arguments.parameters import options
+from gpucost.machines.state import offer_here
 from gpucost.views.output import Output, common_options
-from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.money import show
 from telemetry.measure.nvml_device import DeviceRow
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from telemetry.measure.nvml_reader import NvmlReader
 
-_SHORTEST_S, _METADATA_S, _HOUR_S = Decimal("0.2"), 0.3, Decimal(3600)
+_SHORTEST_S, _HOUR_S = Decimal("0.2"), Decimal(3600)
 _NAME = 14  # characters of a process
 _NONE = "-"
 
@@ -97,23 +96,6 @@ def command(
         _watch(reader, meters, title, float(interval), readings)
     if offer is None and price is None:
         output.say("No price: this machine does not say what it is; give --machine or --price.")
-
-
-def offer_here(machine: str | None, *, metadata: bool) -> Offer | None:
-    """Return how this machine is sold, as stated or as it says itself; None where neither is."""
-    from telemetry.measure.identity import MachineIdentityReader  # noqa: PLC0415 - lazy
-
-    catalog = load_catalog(today())
-    if machine is not None:
-        return catalog.find(*parse_place(machine))
-    identity = MachineIdentityReader(metadata=metadata)
-    identity.wait(_METADATA_S)
-    facts = identity.facts()
-    if "provider" not in facts or "instance_type" not in facts:
-        return None
-    with suppress(InputError):
-        return catalog.find(facts["provider"], facts["instance_type"], facts.get("region"))
-    return None
 
 
 def _watch(
