@@ -373,7 +373,9 @@ def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
     if late:
         best = min(late, key=lambda why: why.least_s or 0.0)
         where = f"{best.layout.tensor_parallel}x {best.layout.gpu}"
-        return Message("serving.too-late", model=name, where=where, detail=best.detail)
+        fewer = "int4" if "fp8" in {why.layout.precision for why in late} else "fp8"
+        layout = {"where": where, "detail": best.detail, "fewer": fewer}
+        return Message("serving.too-late", model=name, **layout)
     if any(why.reason == "memory" for why in unfit):
         return no_room(question, Message("serving.machines-looked-at"))
     if unfit:
