@@ -132,11 +132,6 @@ class StoredAnswers:
             self.keys.append((name, named))
         return index
 
-    def points(self, series: int) -> int:
-        """Return how many points a series has."""
-        rows = self._runs_of(series)
-        return int(rows[:, 3].sum())
-
     def read(self, series: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the times and values of a series, by time; times in seconds since 1970."""
         times: list[NDArray[np.float64]] = []

@@ -51,6 +51,8 @@ from telemetry.recording.recording import (
 
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
+_Folded = list[tuple[Block, pd.DataFrame]]
+"""Blocks with the rows that they stand for."""
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class _Lines:
     end: dict[str, Any] = field(default_factory=dict)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
     rows: "dict[int, array[float]]" = field(default_factory=lambda: defaultdict(lambda: array("d")))
-    blocks: "dict[int, list[Unfolded]]" = field(default_factory=lambda: defaultdict(list))
+    blocks: dict[int, _Folded] = field(default_factory=lambda: defaultdict(list))
     events: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     device_notes: list[str] = field(default_factory=list)
@@ -139,7 +141,7 @@ def _keep_block(lines: _Lines, item: dict[str, Any]) -> bool:
         block = block_of_json(item)
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
-    lines.blocks[item["folded"]].append(unfold(block))
+    lines.blocks[item["folded"]].append((block, unfold(block)))
     lines.read += block.n
     return True
 
@@ -337,21 +339,8 @@ _ROWS = PARTS * ROWS_A_PART
 _EVENLY = np.argsort(np.arange(PARTS) * 0.6180339887498949 % 1.0, kind="stable")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfolded:
-    """The rows of one block.
-
-    Attributes:
-        columns: `t_s` and the readings, equally long; NaN where something was not read.
-        extremes: by reading, its least and its greatest value.
-    """
-
-    columns: Mapping[str, NDArray[np.float64]]
-    extremes: Mapping[str, tuple[float, float]]
-
-
-def unfold(block: Block) -> Unfolded:
-    """Return the rows of a block."""
+def unfold(block: Block) -> pd.DataFrame:
+    """Return the rows of a block: `t_s` and the readings, NaN where something was not read."""
     columns: dict[str, NDArray[np.float64]] = {}
     columns[TIME] = np.asarray(block.begin_s + np.arange(_ROWS) * (block.length_s / _ROWS))
     for name, points in block.points.items():
@@ -359,27 +348,23 @@ def unfold(block: Block) -> Unfolded:
     for name, counts in block.counts.items():
         columns[name] = np.full(_ROWS, np.nan)
         columns[name][::ROWS_A_PART] = [np.nan if v is None else v for v in counts]
-    ends = {name: (p[0][0], p[-1][0]) for name, p in block.points.items() if p}
-    return Unfolded(columns=columns, extremes=ends)
+    return pd.DataFrame(columns)
 
 
-def join_blocks(blocks: Sequence[Unfolded]) -> pd.DataFrame:
+def join_blocks(blocks: _Folded) -> pd.DataFrame:
     """Return the rows of the blocks of one series, with the extremes of all.
 
     Args:
-        blocks: at least one.
+        blocks: at least one, each with its rows.
     """
-    names = sorted({name for block in blocks for name in block.columns})
-    table = {name: np.full(len(blocks) * _ROWS, np.nan) for name in names}
-    for i, block in enumerate(blocks):
-        for name, values in block.columns.items():
-            table[name][i * _ROWS : (i + 1) * _ROWS] = values
+    table = pd.concat([rows for _, rows in blocks], ignore_index=True)
+    names = sorted(map(str, table))
     for name in names:
-        ends = [block.extremes[name] for block in blocks if name in block.extremes]
-        if ends and np.isfinite(table[name]).any():
-            table[name][np.nanargmin(table[name])] = min(minimum for minimum, _ in ends)
-            table[name][np.nanargmax(table[name])] = max(greatest for _, greatest in ends)
-    return pd.DataFrame(table)
+        points = [block.points[name] for block, _ in blocks if block.points.get(name)]
+        if points and table[name].notna().any():
+            table.loc[table[name].idxmin(), name] = min(part[0][0] for part in points)
+            table.loc[table[name].idxmax(), name] = max(part[-1][0] for part in points)
+    return table[names]
 
 
 def _in_time(points: Sequence[Point], means: Sequence[float | None]) -> NDArray[np.float64]:

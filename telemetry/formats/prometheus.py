@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -182,8 +182,7 @@ class Scrapes:
     dropped: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
     _kinds: dict[str, str] = field(default_factory=dict)
-    _plain: dict[str, Callable[[float], None]] = field(default_factory=dict)
-    _timed: dict[str, _ScrapeColumn] = field(default_factory=dict)
+    _known: dict[str, _ScrapeColumn] = field(default_factory=dict)
     _line: int = 0
     _printed: str = ""
 
@@ -200,30 +199,12 @@ class Scrapes:
 
     def read(self, block: str) -> None:
         """Add whole lines."""
-        plain, timed = self._plain, self._timed
         for line in block.split("\n"):
             self._line += 1
-            before, _, last = line.rpartition(" ")
-            add = plain.get(before)
-            try:
-                if add is not None and "_" not in last:
-                    add(float(last))
-                    continue
-                if add is None and before:
-                    series, _, value = before.rpartition(" ")
-                    column = timed.get(series)
-                    if column is not None and "_" not in before[len(series) :] + last:
-                        reading, time = float(value), int(last) / 1000
-                        column.values.append(reading)
-                        column.times.append(time)
-                        continue
-            except (ValueError, OverflowError):
-                pass
-            self._parse(line)
+            self._take(line.strip())
 
-    def _parse(self, line: str) -> None:
-        """Read a line of a series that is new, a comment, or a line that is damaged."""
-        text = line.strip()
+    def _take(self, text: str) -> None:
+        """Read a line: of a series, a comment, or one that is damaged."""
         if not text or text.startswith("#"):
             if declared := _TYPE.match(text):
                 self._kinds[declared[1]] = declared[2]
@@ -231,32 +212,39 @@ class Scrapes:
         if text.endswith(_HEAD_SIGN):
             self._printed = text.removesuffix(_HEAD_SIGN)
             return
-        if point := _PRINTED.fullmatch(text):
-            line = text = f"{point[1] or self._printed} {point[2]} {point[3]}{point[4] or '':0<3}"
-        match = _LINE.fullmatch(text)
-        value = float_of(match[3]) if match and "_" not in match[3] else None
+        match, value = _sample_in(text)
+        if value is None and (point := _PRINTED.fullmatch(text)):
+            text = f"{point[1] or self._printed} {point[2]} {point[3]}{point[4] or '':0<3}"
+            match, value = _sample_in(text)
         if match is None or value is None:
             self.dropped[NO_VALUE] += 1
             return
-        name, labels, _, time = match.groups("")
-        column = self._column(
-            name,
-            {
-                k: _ESCAPE.sub(lambda m: "\n" if m[1] == "n" else m[1], v)
-                for k, v in LABEL.findall(labels)
-            },
-        )
+        series = text[: match.start(3)]
+        column = self._known.get(series)
+        if column is None:
+            labels = match[2] or ""
+            column = self._column(match[1], _labels_of(labels))
+            if LABEL.sub("", labels).strip(", "):
+                self.broken.append(self._line)
+            else:
+                self._known[series] = column
         column.values.append(value)
-        if time:
-            column.times.append(int(time) / 1000)
-        before = line.rpartition(" ")[0]
-        if LABEL.sub("", labels).strip(", "):
-            self.broken.append(self._line)
-        elif time:
-            self._timed.setdefault(before.rpartition(" ")[0], column)
-        else:
-            self._plain.setdefault(before, column.values.append)
+        if match[4]:
+            column.times.append(int(match[4]) / 1000)
 
     def _column(self, name: str, labels: dict[str, str]) -> _ScrapeColumn:
         key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))
         return self.columns.setdefault(key, _ScrapeColumn())
+
+
+def _sample_in(text: str) -> tuple[re.Match[str] | None, float | None]:
+    match = _LINE.fullmatch(text)
+    return match, float_of(match[3]) if match and "_" not in match[3] else None
+
+
+def _labels_of(text: str) -> dict[str, str]:
+    """Return the labels between the braces of a series, what is escaped in them as it is meant."""
+    return {
+        name: _ESCAPE.sub(lambda escaped: "\n" if escaped[1] == "n" else escaped[1], value)
+        for name, value in LABEL.findall(text)
+    }

@@ -1,4 +1,4 @@
-"""The job on its machine: its processes, what they use of the host, and which GPUs are the job's.
+"""Which GPUs of a machine are the job's.
 
 The driver lists the processes on each device. A GPU is the job's, for the whole measurement, once
 one of the job's processes was seen there. Where none ever was, it is what the job may use and
@@ -12,22 +12,13 @@ told, and says which devices there are in a container.
 
 import os
 import pwd
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pricing.tables import Json
-from telemetry.measure.host import EVERY_S, HostReader
-from telemetry.measure.identity import MachineIdentityReader
-from telemetry.measure.nvml_device import DeviceRow
 from telemetry.measure.nvml_processes import Holder
-from telemetry.measure.processes import (
-    ProcessTree,
-    in_container,
-    namespace,
-    own_number,
-    runs_python,
-)
+from telemetry.measure.processes import ProcessTree, in_container, namespace
 from telemetry.recording.recording import GPU_USERS, JOB_GPUS, GpuIdentity
 
 CUDA, ORDER, TOOLKIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"
@@ -256,81 +247,3 @@ def owner(pid: int) -> str:
 
 def _in_words(devices: Sequence[GpuIdentity]) -> str:
     return f"GPU {', '.join(str(gpu.index) for gpu in devices)}" if devices else ""
-
-
-class JobWatch:
-    """Follows a job, or the whole machine where no job is named.
-
-    Args:
-        pid: the process at the job's top, None for the whole machine.
-        mark: NAME=VALUE that stands in the environment of the job's processes alone.
-        chosen: whether the user has said which GPUs are the job's.
-        clock_s: seconds between readings where the host is all that is read; None beside GPUs.
-        metadata: whether the metadata service of a cloud may be asked which machine this is.
-        begun_s: when who measures it started the job, by `time.monotonic`; None: it ran before.
-
-    Attributes:
-        host: what is read of the machine; it finds the job's processes, too.
-    """
-
-    def __init__(  # noqa: PLR0913 - what is known of a job, all but its number and mark by keyword
-        self,
-        pid: int | None,
-        mark: bytes | None = None,
-        *,
-        chosen: bool = False,
-        clock_s: float | None = None,
-        metadata: bool = True,
-        begun_s: float | None = None,
-    ) -> None:
-        self._identity = MachineIdentityReader(metadata=metadata)
-        tree = None if pid is None else ProcessTree(own_number(pid), mark, begun_s=begun_s)
-        self._tree = tree
-        self._chosen = chosen
-        self._devices = None if tree is None else JobDevices(tree, chosen=chosen)
-        self.host = HostReader(tree, EVERY_S if clock_s is None else min(EVERY_S, clock_s))
-
-    @property
-    def pids(self) -> Collection[int]:
-        """The job's processes at the last reading of the host."""
-        return frozenset() if self._tree is None else frozenset(self._tree.members)
-
-    def busiest_python(self) -> int | None:
-        """Return the job's process that used most of the processor lately, if it runs Python."""
-        pid = None if self._tree is None else self._tree.busiest[0]
-        return pid if pid is not None and runs_python(pid) else None
-
-    def saw(self, row: DeviceRow) -> None:
-        """Look at the processes on a device, where they were asked for."""
-        if self._devices is not None and row.holders:
-            self._devices.saw(row.key, row.holders)
-
-    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
-        """Return what a capture says of job and machine, as far as it is known now.
-
-        Args:
-            devices: those that are read.
-        """
-        facts: dict[str, Json] = {
-            **self._identity.facts(),
-            "cpu_cores": self.host.cpu_cores,
-            "ram_gib": self.host.ram_gib,
-            "machine_cores": self.host.machine_cores,
-            "machine_ram_gib": round(self.host.machine_ram_gib, 3),
-        }
-        if devices and not self._chosen:
-            facts["machine_gpus"] = sum(gpu.partition is None for gpu in devices)
-        if devices and self._devices is not None:
-            self._devices.look(devices)
-            facts |= self._devices.facts(devices)
-        return facts
-
-    def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
-        """Return what a reader of the profile should know, at the end."""
-        notes = [] if self._devices is None else self._devices.notes(devices)
-        if killed := self.host.killed_for_memory:
-            which = "a process" if killed == 1 else f"{killed} processes"
-            notes.append(
-                f"the kernel killed {which} of the job's control group for want of memory."
-            )
-        return notes

@@ -14,11 +14,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from telemetry.measure.identity import run_here
-from telemetry.measure.job_devices import JobWatch
+from telemetry.measure.host import EVERY_S, HostReader
+from telemetry.measure.identity import MachineIdentityReader, run_here
+from telemetry.measure.job_devices import JobDevices
 from telemetry.measure.nvml_reader import GpuUnavailableError, NvmlReader
 from telemetry.measure.outside_stacks import OutsideStacks
-from telemetry.measure.processes import unreached
+from telemetry.measure.processes import ProcessTree, own_number, runs_python, unreached
 from telemetry.probe import FOLDER_VARIABLE, STACKS_VARIABLE
 from telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
 
@@ -183,16 +184,15 @@ class Recorder:
         self._gpus = gpus
         self._subject = subject
         self._interval_s = interval_s
+        self._machine = MachineIdentityReader(metadata=subject.metadata)
+        self._tree: ProcessTree | None = None
+        self._job_devices: JobDevices | None = None
+        if subject.pid is not None:
+            number, mark = own_number(subject.pid), _mark(subject)
+            self._tree = ProcessTree(number, mark, begun_s=subject.begun_s)
+            self._job_devices = JobDevices(self._tree, chosen=subject.chosen)
         # Without a GPU the host's readings are the clock of the measurement.
-        clock_s = interval_s if gpus is None else None
-        self._watch = JobWatch(
-            subject.pid,
-            _mark(subject),
-            chosen=subject.chosen,
-            clock_s=clock_s,
-            metadata=subject.metadata,
-            begun_s=subject.begun_s,
-        )
+        self._host = HostReader(self._tree, min(EVERY_S, interval_s) if gpus is None else EVERY_S)
         self._identities: dict[str, GpuIdentity] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
@@ -207,6 +207,15 @@ class Recorder:
     def now_s(self) -> float:
         """Seconds since 1970 UTC."""
         return time.monotonic() + self._offset_s
+
+    @property
+    def _devices(self) -> tuple[GpuIdentity, ...]:
+        return self._gpus.identities if self._gpus is not None else ()
+
+    @property
+    def _pids(self) -> frozenset[int]:
+        """The job's processes at the last reading of the host."""
+        return frozenset() if self._tree is None else frozenset(self._tree.members)
 
     def begin(self) -> None:
         """Write what is measured, and on what."""
@@ -246,7 +255,7 @@ class Recorder:
     def tick(self, *, last: bool = False, ended: JobEnd | None = None) -> None:
         """Read once; after the job ended its counters alone: they reach to its end."""
         # First, since it finds the job's processes.
-        host = self._watch.host.read(time.monotonic(), last=last, ended=ended)
+        host = self._host.read(time.monotonic(), last=last, ended=ended)
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
@@ -271,19 +280,36 @@ class Recorder:
             self._say(_how_seen(self._stacks))
             self._drain(last=True)  # a job that goes on without us told more meanwhile
         self._tell_facts()
-        self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
+        if self._job_devices is not None:
+            self._say(self._job_devices.notes(self._devices))
+        killed = self._host.killed_for_memory
+        if killed:
+            which = "a process" if killed == 1 else f"{killed} processes"
+            sentence = f"the kernel killed {which} of the job's control group for want of memory."
+            self._say([sentence])
         if ended is not None and ended.code:
             exit_event = {"event": "exit", "t_s": round(self.now_s, 3), "code": ended.code}
             self._capture.lines([json.dumps(exit_event, separators=(",", ":"))])
-        if self._watch.host.killed_for_memory:
-            killed = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
-            self._capture.lines([json.dumps(killed)])
+        if killed:
+            event = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
+            self._capture.lines([json.dumps(event)])
         self._capture.end(self.now_s)
 
     def _gather_facts(self) -> dict[str, Json]:
         """Return what is known of job and machine now."""
-        gpus, serving = self._gpus, self._subject.serving
-        facts: dict[str, Json] = self._watch.facts(gpus.identities if gpus else ())
+        gpus, serving, devices = self._gpus, self._subject.serving, self._devices
+        facts: dict[str, Json] = {
+            **self._machine.facts(),
+            "cpu_cores": self._host.cpu_cores,
+            "ram_gib": self._host.ram_gib,
+            "machine_cores": self._host.machine_cores,
+            "machine_ram_gib": round(self._host.machine_ram_gib, 3),
+        }
+        if devices and not self._subject.chosen:
+            facts["machine_gpus"] = sum(gpu.partition is None for gpu in devices)
+        if devices and self._job_devices is not None:
+            self._job_devices.look(devices)
+            facts |= self._job_devices.facts(devices)
         facts |= gpus.facts if gpus else {}
         return facts if serving is None else {**facts, SERVING: serving.readings()}
 
@@ -296,13 +322,14 @@ class Recorder:
             self._capture.facts(news)
 
     def _read(self, gpus: GpuThread, *, last: bool) -> None:
-        rows = gpus.read(self._watch.pids, full=last)
+        rows = gpus.read(self._pids, full=last)
         if len(gpus.identities) != len(self._identities):  # known once the driver has answered
             self._identities = {gpu.key: gpu for gpu in gpus.identities}
             self._tell_facts()
         for taken_s, answers in rows:
             for row in answers:
-                self._watch.saw(row)
+                if self._job_devices is not None and row.holders:
+                    self._job_devices.saw(row.key, row.holders)
                 who = self._identities[row.key]
                 counts = {name: value for name, value in row.values.items() if name in COUNTERS}
                 self._capture.row(taken_s + self._offset_s, who, counts if last else row.values)
@@ -327,7 +354,9 @@ class Recorder:
             if self._stacks is not None:
                 self._stacks.take(lines)
         if self._stacks is not None and not last:
-            self._capture.lines(self._stacks.look(self._watch.busiest_python(), self.now_s))
+            busiest = None if self._tree is None else self._tree.busiest[0]
+            program = busiest if busiest is not None and runs_python(busiest) else None
+            self._capture.lines(self._stacks.look(program, self.now_s))
 
     def _look_around(self) -> None:
         """Check now and then which processes the job has, and which of them the probe missed."""
@@ -339,7 +368,7 @@ class Recorder:
         events = self._subject.events
         if events is not None:
             self._say(_full_disk(events.folder))
-            missed = unreached(self._watch.pids, events.reached(), self.now_s)
+            missed = unreached(self._pids, events.reached(), self.now_s)
             self._say([_unreached(name) for name in missed])
 
     def _say(self, sentences: list[str]) -> None:

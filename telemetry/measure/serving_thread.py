@@ -61,11 +61,6 @@ class ServingThread:
         self._told_s = float("-inf")
 
     @property
-    def interval_s(self) -> float:
-        """Seconds between two readings of a page."""
-        return self._interval_s
-
-    @property
     def notes(self) -> list[str]:
         """What a reader of the profile should know: which servers have told nothing, and why."""
         return [note for page in self._pages if (note := page.shortcoming())]

@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 from _thread import LockType, allocate_lock, get_ident, start_new_thread
+from functools import lru_cache
 from threading import main_thread
 from time import perf_counter
 
@@ -29,12 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import dis
     from types import CodeType, FrameType
-    from typing import Callable, Mapping, TypeVar
+    from typing import Callable, Mapping
 
     from .events import Events
-
-    _Key = TypeVar("_Key")
-    _Value = TypeVar("_Value")
 
 MOST_KNOWN = 4000
 MOST_LOOKS = 3  # at the variables of a piece of code
@@ -64,8 +62,6 @@ class Places:
     """Names places; what is known of a piece of code is kept."""
 
     def __init__(self) -> None:
-        self._own: dict[CodeType, bool] = {}
-        self._calls: dict[tuple[CodeType, int], tuple[str, ...]] = {}
         self._owners: dict[tuple[CodeType, int], tuple[int, str]] = {}
 
     def of(self, thread: int, frames: Mapping[int, FrameType]) -> tuple[str, str, str]:
@@ -97,7 +93,7 @@ class Places:
             if at is None:
                 break
             outermost, outer = at, at.f_back
-            if self._is_own(at.f_code):
+            if _is_own(at.f_code):
                 if at is first:
                     owner = self._called(at)
                 if not location and at.f_code.co_name not in _INLINE:
@@ -117,16 +113,6 @@ class Places:
         distinct = owner and inner and inner != owner
         return location, "%s>%s" % (owner, inner) if distinct else owner, within
 
-    def _is_own(self, code: CodeType) -> bool:
-        """Return whether code is the user's own."""
-        own = self._own.get(code)
-        if own is None:
-            name = code.co_filename
-            foreign = name.startswith((_OURS, "<frozen", _STANDARD))
-            own = not (foreign or any(part in name for part in _INSTALLED))
-            _keep(self._own, code, own)
-        return own
-
     def _called(self, frame: FrameType) -> str:
         """Return what a line calls in C, with the module or class that defines it.
 
@@ -136,14 +122,13 @@ class Places:
         looks, owner = self._owners.get(key, (0, ""))
         if not owner and looks < MOST_LOOKS:
             owner = self._owner(frame, key)
-            _keep(self._owners, key, (looks + 1, owner))
+            if len(self._owners) >= MOST_KNOWN:
+                self._owners.clear()
+            self._owners[key] = looks + 1, owner
         return owner
 
     def _owner(self, frame: FrameType, key: tuple[CodeType, int]) -> str:
-        names = self._calls.get(key)
-        if names is None:
-            names = _decoded(*key)
-            _keep(self._calls, key, names)
+        names = _decoded(*key)
         if not names:
             return ""
         variables = _variables(frame) if names[0] not in frame.f_globals else {}
@@ -169,6 +154,15 @@ def _variables(frame: FrameType) -> dict[str, object]:
     return {} if _TOUCHES_LOCALS & {*code.co_names} else dict(frame.f_locals)
 
 
+@lru_cache(MOST_KNOWN)
+def _is_own(code: CodeType) -> bool:
+    """Return whether code is the user's own."""
+    name = code.co_filename
+    foreign = name.startswith((_OURS, "<frozen", _STANDARD))
+    return not (foreign or any(part in name for part in _INSTALLED))
+
+
+@lru_cache(MOST_KNOWN)
 def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
     """Return the names a, b, c of the call `a.b.c(...)` that runs; of an operator, its mark."""
     import dis
@@ -222,12 +216,6 @@ def _tensors_made(code: CodeType) -> str:
     if "stack" in names and _COPIES & names:
         return _LOADS_DATA
     return next(("torch." + name for name in _MAKES_TENSORS if name in code.co_names), "")
-
-
-def _keep(entries: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(entries) >= MOST_KNOWN:
-        entries.clear()
-    entries[key] = value
 
 
 def _named(frame: FrameType) -> str:

@@ -80,7 +80,6 @@ class Evidence:
         self.fetch_s: list[float] = []
         self.busy_s: list[float] = []
         self.round_s: list[float] = []
-        self._changes: list[str | None] = []
 
     @property
     def complete(self) -> bool:
