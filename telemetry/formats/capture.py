@@ -13,7 +13,7 @@ import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import json_of
 from telemetry.readers.series import SampledSeries, no_samples
 from telemetry.recording.events import together
-from telemetry.recording.observed import MachineIdentity, Observed
+from telemetry.recording.observed import MACHINE_IDENTITY, Observed
 from telemetry.recording.recording import (
     CAPTURE_SCHEMA,
     EXTRA,
@@ -225,7 +225,7 @@ def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...
         name=facts.get("job"),
         cpu_cores=facts.get("cpu_cores"),
         ram_gib=facts.get("ram_gib"),
-        identity=MachineIdentity(**{f.name: facts.get(f.name) for f in fields(MachineIdentity)}),
+        identity={name: facts[name] for name in MACHINE_IDENTITY if facts.get(name)},
         interconnect="single" if is_single else facts.get("interconnect"),
         run=_run(lines),
     )

@@ -182,7 +182,7 @@ class Scrapes:
     dropped: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
     _kinds: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, _ScrapeColumn] = field(default_factory=dict)
+    _by_text: dict[str, _ScrapeColumn] = field(default_factory=dict)
     _line: int = 0
     _printed: str = ""
 
@@ -220,14 +220,14 @@ class Scrapes:
             self.dropped[NO_VALUE] += 1
             return
         series = text[: match.start(3)]
-        column = self._known.get(series)
+        column = self._by_text.get(series)
         if column is None:
             labels = match[2] or ""
             column = self._column(match[1], _labels_of(labels))
             if LABEL.sub("", labels).strip(", "):
                 self.broken.append(self._line)
             else:
-                self._known[series] = column
+                self._by_text[series] = column
         column.values.append(value)
         if match[4]:
             column.times.append(int(match[4]) / 1000)

@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -24,8 +24,6 @@ from telemetry.readers.records import (
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.recording.recording import Recording
 
-_Points = dict[str, list[tuple[float, float]]]
-
 _MS_A_S = 1000.0
 
 _MLFLOW = re.compile(r"system/(?:([\w.-]+)/)?(?:gpu_(\d+)_)?(\w+)")
@@ -40,42 +38,37 @@ def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is among the metrics.
     """
-    points: _Points = defaultdict(list)
-    for answer in documents(builder):
-        listed = answer.get("metrics")
-        for item in listed if isinstance(listed, list) else []:
-            _take_point(mapping_of(item), ("key", "timestamp", "value"), points, builder)
-    read = Points()
-    for key, rows in points.items():
-        if (named := _MLFLOW.fullmatch(key)) is None:
-            continue
-        host, index, name = named.groups()
-        name = f"system/gpu_N_{name}" if index else f"system/{name}"
-        labels = {**({"gpu": index} if index else {}), **({"host": host} if host else {})}
-        for point in rows if index or name in metrics() else []:
-            read.add(name, labels, point)
+    read, names = Points(), set[str]()
+    listed = (answer.get("metrics") for answer in documents(builder))
+    items = (item for metrics_ in listed if isinstance(metrics_, list) for item in metrics_)
+    for key, point in _points(map(mapping_of, items), ("key", "timestamp", "value"), builder):
+        names.add(key)
+        host, index, name = named.groups() if (named := _MLFLOW.fullmatch(key)) else ("", "", "")
+        if index:
+            labels = {"gpu": index} | ({"host": host} if host else {})
+            read.add(f"system/gpu_N_{name}", labels, point)
+        elif f"system/{name}" in metrics():
+            read.add(f"system/{name}", {"host": host} if host else {}, point)
     members = read.series()
     if all(member.index is None for member in members):
-        raise InputError(Message("read.mlflow", file=builder.name, names=_shown(points)))
+        raise InputError(Message("read.mlflow", file=builder.name, names=_shown(names)))
     builder.notes.append(
         "MLflow logs every GPU of the machine, also those that the run does not use."
     )
     return series.recording(builder, members, hints)
 
 
-def _take_point(
-    item: Mapping[str, object],
-    keys: tuple[str, str, str],
-    points: _Points,
-    builder: RecordingBuilder,
-) -> None:
-    """Keep a point by its metric; its time is in milliseconds since 1970."""
+def _points(
+    items: Iterable[Mapping[str, object]], keys: tuple[str, str, str], builder: RecordingBuilder
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield metrics, each with a time in seconds and a value; keys name these, time is in ms."""
     name, *numbers = keys
-    try:
-        time, value = (float(cast("float", item[key])) for key in numbers)
-        points[str(item[name])].append((time / _MS_A_S, value))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        builder.leave_out("point of a wrong shape")
+    for item in items:
+        try:
+            time, value = (float(cast("float", item[key])) for key in numbers)
+            yield str(item[name]), (time / _MS_A_S, value)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            builder.leave_out("point of a wrong shape")
 
 
 def _shown(points: Iterable[str]) -> str:
@@ -94,17 +87,14 @@ def read_comet(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is among its metrics.
     """
-    by_name: _Points = defaultdict(list)
+    points, items = Points(), list[dict[str, object]]()
     for document in documents(builder):
         listed = document.get("metrics")
-        for item in mappings_in(listed if isinstance(listed, list) else [document]):
-            if "metricName" not in item or _COMET_GPU.fullmatch(str(item["metricName"])):
-                _take_point(item, ("metricName", "timestamp", "metricValue"), by_name, builder)
-    points = Points()
-    for key, rows in by_name.items():
+        items += mappings_in(listed if isinstance(listed, list) else [document])
+    own = (i for i in items if "metricName" not in i or _COMET_GPU.fullmatch(str(i["metricName"])))
+    for key, point in _points(own, ("metricName", "timestamp", "metricValue"), builder):
         gpu = cast("re.Match[str]", _COMET_GPU.fullmatch(key))
-        for point in rows:
-            points.add(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, point)
+        points.add(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, point)
     if not points:
         raise builder.empty_error()
     return series.recording(builder, points.series(), hints)

@@ -30,11 +30,12 @@ def readings(table: Table, columns: TableColumns, unit_s: float) -> Table:
         unit_s: seconds of a number of time; of no use where times are instants.
     """
 
-    def text(name: str | None) -> Table:
+    def text(role: str) -> Table:
+        name = columns.named.get(role)
         column = ibis.null("string") if name is None else table[name].cast("string")
         return ibis.coalesce(column, "")
 
-    time = table[columns.time]
+    time = table[columns.named["timestamp"]]
     if time.type().is_timestamp():
         seconds = time.epoch_seconds().cast("float64")
     else:
@@ -47,11 +48,11 @@ def readings(table: Table, columns: TableColumns, unit_s: float) -> Table:
         for i, column in enumerate(columns.slots)
     }
     return table.select(
-        job=text(columns.job),
-        host=text(columns.host),
-        uuid=text(columns.uuid),
-        idx=text(columns.index),
-        model=text(columns.model),
+        job=text("job"),
+        host=text("host"),
+        uuid=text("uuid"),
+        idx=text("index"),
+        model=text("name"),
         memory=memory,
         t=seconds,
         **slots,

@@ -53,22 +53,13 @@ class TableColumns:
     """The columns that are used.
 
     Attributes:
-        time: when a row was taken.
-        job: the workload; None where no column names it.
-        host: the machine.
-        uuid: the device's identity.
-        index: its index.
-        model: its product name.
-        memory: its memory, and the factor to GiB.
+        named: by what they say: `timestamp`, `host`, `uuid`, `index`, `name` (of the product) and
+            `job`; those that the table has.
+        memory: the device's memory, and the factor to GiB.
         slots: readings.
     """
 
-    time: str
-    job: str | None
-    host: str | None
-    uuid: str | None
-    index: str | None
-    model: str | None
+    named: Mapping[str, str]
     memory: tuple[str, float] | None
     slots: tuple[SlotColumn, ...]
 

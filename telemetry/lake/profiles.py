@@ -59,18 +59,11 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     job_names = (job_column.lower(),) if job_column else _JOBS
     job = next((lower[name] for name in job_names if name in lower), None)
     _refuse(names, table, hints, (bool(slots), "timestamp" in by_target, job is not None))
-
-    def named(role: str) -> str | None:
-        return by_target[role][1] if role in by_target else None
-
+    memory = by_target.pop("memory.total", None)
+    named = {role: by_target[role][1] for role in _ROLES if role in by_target}
     return TableColumns(
-        time=by_target["timestamp"][1],
-        job=job,
-        host=named("host"),
-        uuid=named("uuid"),
-        index=named("index"),
-        model=named("name"),
-        memory=by_target["memory.total"][1:] if "memory.total" in by_target else None,
+        named=named | ({"job": job} if job is not None else {}),
+        memory=memory and memory[1:],
         slots=slots,
     )
 
@@ -203,13 +196,13 @@ def profiles_of_table(
     from telemetry.lake import histogram  # noqa: PLC0415 - Ibis is an extra
 
     columns = columns_of(table.columns, name, hints)
-    time = table[columns.time]
+    time = table[columns.named["timestamp"]]
     unit_s = 1.0
     if not time.type().is_timestamp():
         latest = time.cast("float64").max().execute()
         unit_s = next((unit for floor, unit in _EPOCHS if latest and latest >= floor), 1.0)
     rows = histogram.readings(table, columns, unit_s)
-    if columns.job is None and columns.host is not None:
+    if "job" not in columns.named and "host" in columns.named:
         rows = rows.mutate(job=rows.host)
     if hints.job is not None:
         rows = rows.filter(rows.job == hints.job)

@@ -73,7 +73,7 @@ class MachineIdentityReader:
             self._thread.start()
 
     def facts(self) -> dict[str, str]:
-        """Return the fields of `observed.MachineIdentity` that are known now."""
+        """Return the fields of `observed.MACHINE_IDENTITY` that are known now."""
         facts = dict(self._facts)
         if self._name is not None:
             facts.setdefault("machine", self._name)

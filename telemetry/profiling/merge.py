@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from planner.profile.join import device_of
@@ -227,12 +228,9 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
         cpu_cores=observed.cpu_cores or merged.cpu_cores,
         ram_gib=observed.ram_gib or merged.host_ram_gib,
         interconnect=observed.interconnect,
-        provider=observed.identity.provider,
-        instance_type=observed.identity.instance_type,
-        region=observed.identity.region,
-        machine=observed.identity.machine or _machine(merged.gpus),
+        machine=_machine(merged.gpus),
     )
-    return ready, tuple(notes)
+    return structs.replace(ready, **observed.identity), tuple(notes)
 
 
 def slice_of(

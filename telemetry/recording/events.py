@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
@@ -426,17 +427,8 @@ def turns(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Tur
     if not tried:
         return None
     best = max(tried, key=lambda process: len(process.get("block", ())))
-    turn = best["turns"][0]
     over = best.get("turns-over") or ({},)
-    blocks = sorted(best.get("block", ()), key=lambda block: int(block["block"]))
-    return TurnsSeen(
-        actions=tuple(map(str, turn["actions"])),
-        block_steps=int(turn["block_steps"]),
-        settle_steps=int(turn["settle_steps"]),
-        first_step=int(turn["first_step"]),
-        pilot_fours=int(turn["pilot_fours"]),
-        most_fours=int(turn["most_fours"]),
-        blocks=tuple((bool(b["on"]), int(b["n"]), float(b["s"])) for b in blocks),
-        kept=over[0].get("kept"),
-        lost=over[0].get("lost"),
-    )
+    ordered = sorted(best.get("block", ()), key=lambda block: int(block["block"]))
+    blocks = [(block["on"], block["n"], block["s"]) for block in ordered]
+    event = {**best["turns"][0], **over[0], "blocks": blocks}
+    return msgspec.convert(event, TurnsSeen, strict=False)

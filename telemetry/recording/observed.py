@@ -161,21 +161,8 @@ def rank_of(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineIdentity:
-    """Which machine it is, as far as it is known.
-
-    Attributes:
-        machine: host or instance id.
-        provider: who bills it, as the price list names providers.
-        instance_type: the provider's name of its size.
-        region: the provider's region.
-    """
-
-    machine: str | None = None
-    provider: str | None = None
-    instance_type: str | None = None
-    region: str | None = None
+# Fields of `model.Hardware` that tell which machine it is, and who bills it.
+MACHINE_IDENTITY = ("machine", "provider", "instance_type", "region")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +196,7 @@ class Observed:
         turns: settings that were tried in turns; None where none were.
         trace: steps under the framework's own profiler; None where none were traced.
         machine: the whole machine, and whose its other GPUs were.
-        identity: which machine it is, and who bills it.
+        identity: which machine it is, and who bills it: what is known of MACHINE_IDENTITY.
         run: which run it is a part of, and on which machine.
         notes: what a reader of the profile should know.
     """
@@ -240,6 +227,6 @@ class Observed:
     turns: TurnsSeen | None = None
     trace: TracedSteps | None = None
     machine: Machine | None = None
-    identity: MachineIdentity = MachineIdentity()
+    identity: Mapping[str, str] = field(default_factory=dict)
     run: Run | None = None
     notes: tuple[str, ...] = ()
