@@ -23,7 +23,6 @@ from planner.plan.read import FoundOption, every_option
 from planner.signals.finding import Finding
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.report_text import percent
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import alternative
 from templates.reports.job_screen import Action, FirstScreen, job_screen
@@ -95,7 +94,7 @@ def print_first_screen(screen: FirstScreen, output: Output, *, ids: bool = False
         (line.label, _text(line.text, width, _COLOURS.get(line.kind, ""))) for line in screen.facts
     ]
     if screen.busy_fraction is not None:
-        _append_bar(lines[0][1], screen.busy_fraction, width)
+        _append_bar(lines[0][1], screen.busy_fraction, screen.busy_text, width)
     if screen.gpus:
         lines.append((_("GPUs"), _cells(*screen.gpus)))
     lines += [
@@ -132,9 +131,8 @@ def _labelled(lines: list[tuple[str, Text]]) -> Grid:
     return grid
 
 
-def _append_bar(text: Text, share: float, width: int) -> None:
+def _append_bar(text: Text, share: float, busy: str, width: int) -> None:
     """Append how busy the GPU is, as a bar; on a line of its own where the last one is long."""
-    busy = _("GPU busy {share}", share=percent(share))
     last, behind = cell_len(text.plain.split("\n")[-1]), cell_len(busy) + 1
     space = "   " if last + 3 + _LEAST_BAR + behind <= width else "\n"
     room = min(_BAR_WIDTH, width - behind - (last + len(space) if space.strip("\n") else 0))

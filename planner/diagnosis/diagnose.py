@@ -12,8 +12,9 @@ from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
 from planner.signals.signals import idle_share, read_signals, too_little_read
-from planner.signals.thresholds import BUSY, FAILING, LEFT_ON
+from planner.signals.thresholds import BUSY, FAILING, LEFT_ON, SM
 from pricing.errors import InputError
+from pricing.hardware import vendor_of
 from pricing.message import Message, join
 from pricing.money import cents
 
@@ -24,6 +25,17 @@ _STARTED = "cause.mostly-start-up"
 # What happened is so, however little was read beside it.
 _FACTS = ("job.ended", "health.grave", "health.problems")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
+# DCGM reads NVIDIA's GPUs alone; AMD SMI and Intel's XPU Manager call theirs so.
+_COUNTERS = {
+    "AMD": "cu_occupancy (amd-smi process, rocm-smi --showpids)",
+    "Intel": "EU Array Active (xpu-smi stats -e)",
+}
+_OF_DCGM = (
+    "cause.gpu-use-unmeasured",
+    "cause.gpus-little-power",
+    "cause.kernels-little-power",
+    "cause.sm-activity-unmeasured",
+)
 _READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
@@ -49,7 +61,8 @@ def diagnose(
         signals: of the profile, where they were read before.
     """
     signals = read_signals(profile) if signals is None else signals
-    hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
+    counter = _COUNTERS.get(vendor_of(profile.hardware.gpu))
+    hits = [hit for rule in RULES if (hit := _apply(rule, signals, counter)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
     if (why := too_little_read(profile)) is not None:
         facts = [f for f in findings if any(reading.metric in _FACTS for reading in f.evidence)]
@@ -81,7 +94,8 @@ def rule(code: str) -> Rule:
     return match
 
 
-def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
+def _apply(rule: Rule, signals: Signals, counter: str | None) -> tuple[Case, Finding] | None:
+    """Return the case of a rule that holds; `counter` tells work from waiting where no DCGM is."""
     case = next((c for c in rule.cases if all(t.holds(signals) for t in c.tests)), None)
     if case is None:
         return None
@@ -90,6 +104,8 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     actions = tuple(code for code in codes if ACTIONS[code].applies(signals))
     unseen = _waits_unseen(case, signals)
     cause = _GPU_UNSEEN if unseen else case.cause
+    if counter and (code := getattr(cause, "code", "")) in _OF_DCGM:
+        cause = Message(f"{code}-here", counter=counter)
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
@@ -129,7 +145,9 @@ def reading_at(test: Test, signals: Signals) -> Reading | None:
     if value is None or test.quiet:
         return None
     shown = round(value, 4) if isinstance(value, float) else value
-    return Reading(metric=test.signal, value=shown, test=test.words)
+    # Where use was not read, SM activity stands for it.
+    metric = SM if test.signal == BUSY and value == signals[SM] else test.signal
+    return Reading(metric=metric, value=shown, test=test.words)
 
 
 def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:

@@ -443,7 +443,11 @@ def find_proof(
     trials = [suggest_experiment(context, options, *named)]
     trials.insert(0 if named[0] == STAY else 1, None if now else _record(context))
     first, second = trials
-    return first or second or _in_turns(context, now, options)
+    proof = first or second or _in_turns(context, now, options)
+    verdict = context.findings[0]
+    # What is shown first and is not sure ends in the measurement that would make it so.
+    is_bare = proof is None and now is None and named[0] == STAY and verdict.code != "well-used"
+    return _record(context, verdict) if is_bare else proof
 
 
 def _record(context: JobContext, first: Finding | None = None) -> Proof | None:
@@ -622,7 +626,8 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
             factor_after=digits(math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL)))),
         )
     serving = context.profile.job.kind is JobKind.INFERENCE_OFFLINE
-    if serving and context.profile.mean("util.dram_active") is None:
+    has_dcgm = context.gpu.vendor == "NVIDIA"
+    if serving and has_dcgm and context.profile.mean("util.dram_active") is None:
         yield proof(
             what=Message("probe.counters"),
             command=_RECORD,

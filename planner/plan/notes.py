@@ -118,6 +118,7 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
     for job in jobs:
         notes.extend(job.baseline.warnings)
         notes.extend(_gaps(job))
+        notes.extend(_use_read(job))
         about = (*job.profile.provenance.notes, *contradictions(job.profile))
         notes.extend(Message("note.about", job=job.name, note=note) for note in about)
         if (slice_text := unknown_slice(job.profile)) is not None:
@@ -239,6 +240,17 @@ def _gaps(job: JobDraft) -> Iterator[Message]:
         yield Message(
             "note.gaps", job=job.name, gap=missing * minutes, whole=minutes, share=missing
         )
+
+
+def _use_read(job: JobDraft) -> Iterator[Message]:
+    """Yield that SM activity stands for a GPU's use, and that not every GPU was read."""
+    slots = ("util.kernel_time", "util.sm_active")
+    kernels, sms = (len(job.profile.readings(slot)) for slot in slots)
+    if sms and not kernels:
+        yield Message("note.by-sm-activity", job=job.name)
+    n, of = kernels or sms, len(job.profile.gpus)
+    if 0 < n < of:
+        yield Message("note.gpus-unread", job=job.name, n=n, of=of)
 
 
 def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:

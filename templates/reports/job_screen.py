@@ -39,7 +39,7 @@ from templates.reports.decision import (
 from templates.reports.fleet_rows import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from planner.plan.bill import CostRange, RentedOffer
     from planner.plan.job import JobPlan, Now, Proof, Way
@@ -96,6 +96,7 @@ class FirstScreen:
         title: whose plan, and where it runs today.
         facts: what is paid, what is wasted and why.
         busy_fraction: share of the time that the GPU is busy, 0-1; None where it is unknown.
+        by_sm_activity: whether that is SM activity, as nothing else was read.
         gpus: GPUs that are enough, and that are held; None of a single job.
         actions: what to do, in this order.
         rows: of a fleet the jobs that save most: name, dollars, what to do.
@@ -110,6 +111,7 @@ class FirstScreen:
     title: str
     facts: tuple[Line, ...]
     busy_fraction: float | None = None
+    by_sm_activity: bool = False
     gpus: tuple[int, int] | None = None
     actions: tuple[Action, ...]
     rows: tuple[tuple[str, str, str], ...] = ()
@@ -121,11 +123,20 @@ class FirstScreen:
     cause: str = ""
 
     @property
+    def busy_text(self) -> str:
+        """How busy the GPU is, by what was read of it; empty where that is unknown."""
+        if self.busy_fraction is None:
+            return ""
+        share = report_text.percent(self.busy_fraction)
+        if self.by_sm_activity:
+            return _("SM active {share}", share=share)
+        return _("GPU busy {share}", share=share)
+
+    @property
     def lines(self) -> list[Line]:
         """The facts, actions and notes as labelled sentences, for pages and markdown."""
         facts = list(self.facts)
-        if self.busy_fraction is not None:
-            busy = _("GPU busy {share}", share=report_text.percent(self.busy_fraction))
+        if busy := self.busy_text:
             facts[0] = replace(facts[0], text=_("{one}; {other}", one=facts[0].text, other=busy))
         if self.gpus:
             facts.append(Line(label=_("GPUs"), text=f"{self.gpus[1]} -> {self.gpus[0]}"))
@@ -163,7 +174,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
     if launchable := _launchable(job, plan):
         notes.append(Line(label=_("Or launch"), text=launchable))
-    notes += _spare(job, plan)
+    notes += _spare(job, plan, actions)
     command = next_command(job, plan)
     if command:
         notes.append(_run_line(command, job))
@@ -172,6 +183,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         title=f"{job.name}: {where}{read_from}",
         facts=tuple(facts),
         busy_fraction=busy,
+        by_sm_activity=any(_notes(job, plan.warnings, "note.by-sm-activity")),
         actions=tuple(actions),
         notes=tuple(notes),
         more=_more(job, plan),
@@ -185,7 +197,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
 def assumed_price(offer: RentedOffer, job: JobPlan, plan: Plan) -> str:
     """Return what a GPU of the assumed machine costs, and one at another seller."""
     usd = money_text(offer.usd_per_hour / Decimal(str(offer.gpu_count)))
-    for note in _assumptions(job, plan, "note.machine-assumed-other-seller"):
+    for note in _notes(job, plan.assumptions, "note.machine-assumed-other-seller"):
         single = {name: note.params[name] for name in ("one", "seller")}
         return _("{usd} a GPU-hour, {one} for one at {seller}", **{"usd": usd, **single})
     return _("{usd} a GPU-hour", usd=usd)
@@ -246,6 +258,8 @@ _FIRST = frozenset(
         "note.gpu-unlisted-near",
         "note.other-gpu",
         "note.gaps",
+        "note.by-sm-activity",
+        "note.gpus-unread",
         "note.paid-until",
         "note.replicas-of-gpus",
         "read.moved",
@@ -278,9 +292,9 @@ def note_of(warning: str) -> tuple[str, Message | None]:
     return job or str(note.params.get("job", "")), note
 
 
-def _assumptions(job: JobPlan, plan: Plan, *codes: str) -> Iterator[Message]:
-    """Yield what is assumed of a job, of the notes with such a code."""
-    for name, note in map(note_of, plan.assumptions):
+def _notes(job: JobPlan, notes: Iterable[str], *codes: str) -> Iterator[Message]:
+    """Yield the notes on a job that have such a code."""
+    for name, note in map(note_of, notes):
         if note is not None and name == job.name and note.code in codes:
             yield note
 
@@ -353,7 +367,7 @@ def _pay(job: JobPlan, plan: Plan) -> str:
 
 def _unbilled(job: JobPlan, plan: Plan) -> Iterator[str]:
     """Yield what is in no bill although the job reads it."""
-    for note in _assumptions(job, plan, *_UNBILLED):
+    for note in _notes(job, plan.assumptions, *_UNBILLED):
         yield _("Storage of {gib} GiB is not included.", gib=f"{note.params['gib']:,g}")
 
 
@@ -667,7 +681,7 @@ def _launchable(job: JobPlan, plan: Plan) -> str:
     return _("{where}: {cost}, {saved}", where=where, cost=cost, saved=saved)
 
 
-def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
+def _spare(job: JobPlan, plan: Plan, actions: Sequence[Action]) -> Iterator[Line]:
     """Yield what would settle the answer, and what a full screen leaves out."""
     ends = job.answer.now is not None and job.answer.now.kind == "end"
     is_open = job.kind == "unknown" and job.answer.next is None and not ends
@@ -677,12 +691,16 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     yield from _less_but(job)
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
-    if (proof := job.answer.proof) is not None and job.baseline.cost.total is not None:
+    proof, is_priced = job.answer.proof, job.baseline.cost.total is not None
+    if proof is not None and (is_priced or proof.offer is None):
         is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
-        kind = "" if is_next or ask else "spare"
+        kind = "" if is_next or ask or not actions else "spare"
         ask = _("; ").join(filter(None, (_settle(job, proof, plan), ask)))
     if ask:
         yield Line(label=_("Settle it"), text=ask, kind=kind)
+    elif not (actions or job.answer.now) and job.verdict and (codes := job.verdict.actions):
+        code = codes[0]
+        yield Line(label=_("Try"), text=f"{report_text.action(code, plan)}: gpucost explain {code}")
 
 
 def _is_run(job: JobPlan) -> bool:
