@@ -32,6 +32,7 @@ from planner.models.copies import Scaling, load_of, on_gpu_ms, stretch
 from planner.models.draws import Cause
 from planner.models.estimate import Estimate, digits, digits_of, exactly
 from planner.models.gpu_speed import STEPPED_BATCH
+from planner.models.interruption import CHECKPOINTS
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Way
 from planner.profile.kinds import GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY
@@ -41,7 +42,7 @@ from planner.profile.trials import Serving
 from planner.serving.measured_service import MeasuredService, fuller_batch
 from planner.serving.search import RATE_SPREAD
 from planner.signals.finding import Saved
-from planner.signals.signals import PARTS, idle_pause_s, open_hours
+from planner.signals.signals import PARTS, idle_pause_s, open_hours, weights_gib
 from planner.signals.thresholds import BUSIEST, NODE_NETWORK_GBPS
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
@@ -516,6 +517,8 @@ def _axis(layout: Layout) -> str:
 
 
 _HOUR_S = 3600.0
+_GIB_MIB = 1024.0
+_VOLUME_MIB_S = 125.0  # AWS gp3 as it is sold (EBS volume types); more is bought by the month
 _ROUNDING = 1e-9
 _SLOTS = ("util.kernel_time", "util.sm_active")
 _ALWAYS = 0.99  # the most that a reading in whole percent tells of a GPU that is now and then free
@@ -599,7 +602,7 @@ def scaling(
         fewest=min(by_hour),
         peak=max(by_hour),
         starts=starts,
-        start_s=digits(context.asked.checkpoints.restart_s),
+        start_s=digits(_start_s(context)),
         busiest_fraction=digits(busy / limit.times if service else (copy.share or 0.0) * busy),
         latency_ms=digits_of(
             copy.latency_at(busy)
@@ -709,7 +712,7 @@ def _by_hour(offer: Offer, context: JobContext, capacity: float) -> tuple[int, .
         for load in demand
     )
     # A term is paid for all hours, and a start longer than an hour costs more than it ends.
-    always = offer.purchase not in BOUGHT or context.asked.checkpoints.restart_s >= _HOUR_S
+    always = offer.purchase not in BOUGHT or _start_s(context) >= _HOUR_S
     return (max(needed),) * len(needed) if always else needed
 
 
@@ -717,7 +720,18 @@ def _start_h(offer: Offer, context: JobContext) -> float:
     """Return the hours billed for a start, in whole units of the provider's granularity."""
     rules = rules_of(offer.provider, context.catalog.as_of, offer.instance_type)
     unit_s = float(rules.granularity_s or UNKNOWN_GRANULARITY_S)
-    return math.ceil(context.asked.checkpoints.restart_s / unit_s) * unit_s / _HOUR_S
+    return math.ceil(_start_s(context) / unit_s) * unit_s / _HOUR_S
+
+
+def _start_s(context: JobContext) -> float:
+    """Return how long a new copy takes to its first answer: as stated; else the usual start.
+
+    No start is shorter than reading the weights from a volume as it is sold.
+    """
+    asked_s = context.asked.checkpoints.restart_s
+    if asked_s != CHECKPOINTS.restart_s:
+        return asked_s
+    return max(asked_s, (weights_gib(context.profile) or 0.0) * _GIB_MIB / _VOLUME_MIB_S)
 
 
 def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:

@@ -151,10 +151,14 @@ def _gpu(figure: str) -> Callable[[Profile], float | None]:
     return lambda p: getattr(named_gpu(p), figure, None)
 
 
+def weights_gib(profile: Profile) -> float | None:
+    """Return what a copy of the model's weights takes; None where its size is not stated."""
+    size, parameters = _BYTES_A_WEIGHT.get(profile.job.precision or ""), profile.job.parameters
+    return None if size is None or parameters is None else parameters * size / 2.0**30
+
+
 def _weights_of_gpu(profile: Profile) -> float | None:
-    job, gpu = profile.job, named_gpu(profile)
-    size = _BYTES_A_WEIGHT.get(job.precision or "")
-    weights = None if size is None or job.parameters is None else job.parameters * size / 2.0**30
+    gpu, weights = named_gpu(profile), weights_gib(profile)
     return _share(weights, profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None))
 
 
@@ -464,12 +468,11 @@ def memory_need_gib(profile: Profile) -> float | None:
     used_gib = _memory_held_gib(profile)
     if not holds_in_advance(profile):
         return used_gib
-    job, serving = profile.job, profile.job.serving
+    serving, model_gib = profile.job.serving, weights_gib(profile)
     used = None if serving is None else serving.kv_cache_fraction
-    size = _BYTES_A_WEIGHT.get(job.precision or "")
-    if used_gib is None or used is None or size is None or job.parameters is None:
+    if used_gib is None or used is None or model_gib is None:
         return None
-    weights = job.parameters * size / 2.0**30 / profile.gpu_count
+    weights = model_gib / profile.gpu_count
     cache = max(0.0, used_gib - weights)
     return min(used_gib, weights + min(1.0, _PEAK_OVER_MEAN * used) * cache + _RUNTIME_GIB)
 

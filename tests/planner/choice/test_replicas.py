@@ -15,6 +15,7 @@ from planner.choice.option import Option
 from planner.documents.task import TaskRequest
 from planner.models.copies import Scaling, windows
 from planner.models.document import to_text
+from planner.models.interruption import CheckpointCosts
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
 from planner.profile.model import Profile, Statistics, Window
@@ -274,6 +275,23 @@ def test_none_run_only_where_nobody_waits_too_long(
 ) -> None:
     """Hours stated to have no request have no copy, also of a service of one, unless some must."""
     assert schedule(by_hour(OFFICE, **fields), **asked).fewest == fewest
+
+
+@pytest.mark.parametrize(
+    ("parameters", "asked", "start_s"),
+    [
+        (8e9, {}, 360.0),  # 7.5 GiB take a minute of the usual six
+        (60e9, {}, 457.8),  # 55.9 GiB at 125 MiB/s
+        (60e9, {"checkpoints": CheckpointCosts(write_s=120.0, restart_s=90.0)}, 90.0),
+    ],
+)
+def test_a_copy_starts_no_sooner_than_its_weights_are_read(
+    parameters: float, asked: dict[str, Any], start_s: float
+) -> None:
+    """From a volume as it is sold; what the user states for a start counts in its place."""
+    held = {"mem.used_gib": 72.0}
+    serves = by_hour(OFFICE, parameters=parameters, precision="fp8", metrics=held)
+    assert schedule(serves, **asked).start_s == pytest.approx(start_s, rel=1e-3)
 
 
 def test_a_term_is_paid_at_any_hour() -> None:
