@@ -12,7 +12,9 @@ from planner.serving.language_model import model_named
 from planner.serving.load import CopyLimit, Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, by_chance, measured_service, overload
 from planner.serving.search import (
+    RATE_SPREAD,
     SOUND_ODDS,
+    SPREAD,
     Layout,
     Question,
     copy_of,
@@ -33,6 +35,8 @@ _P99 = 99
 _LITTLE = 0.2
 _LATE, _IDLE = 10.0, 0.6
 _OVERLOAD = 1.3  # of saturation: so many arrive that the queue never ends
+_FURTHEST = SPREAD["law"]["tpot"][0] ** 2
+"""Times of steps over the law's, or under: beyond twice what nine of ten published runs err."""
 _CURVE = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)  # of saturation
 
 
@@ -199,7 +203,8 @@ def fit_run(
         load_fraction=service.rate / saturated,
         notes=(*notes, *([Message("serving.at-once")] if run and run.saturated else ())),
     )
-    problems = [] if run and run.saturated else [*_problems(profile, fit, law, service)]
+    problems = [*_contradictions(fit, law)]
+    problems += [] if run and run.saturated else _problems(profile, fit, law, service)
     problems += _too_few(fit, targets)
     _refuse(profile, problems)
     return service, fit
@@ -227,6 +232,17 @@ def _check_model(profile: Profile) -> None:
     model_named(serving.model)
 
 
+def _contradictions(fit: ServingFit, law: Server) -> Iterable[str]:
+    """Yield that a run's rate and times are not of one copy, or that no GPU sets its pace."""
+    factor, gpus = fit.step_factor, f"{law.tensor_parallel}x {law.gpu}"
+    token_ms, full = fit.tpot_p50_ms or fit.tpot_mean_ms or 0.0, fit.saturated_rate
+    if fit.load_fraction > RATE_SPREAD:
+        yield Message("serving.over-saturation", rate=fit.rate, most=full, ms=token_ms)
+    elif (off := max(factor, 1.0 / factor)) > _FURTHEST:
+        code = "serving.law-slow" if factor > 1.0 else "serving.law-fast"
+        yield Message(code, factor=off, gpus=gpus, most=_FURTHEST)
+
+
 def _problems(
     profile: Profile,
     fit: ServingFit,
@@ -243,7 +259,7 @@ def _problems(
     calm = fit.rate < saturated_rate(law, service.question.traffic) / 2.0
     if late and calm and (profile.busy_fraction or 0.0) < _IDLE:
         yield Message("serving.api-limit", ms=first_ms)
-    elif fit.load_fraction > _HIGHEST_LOAD:
+    elif _HIGHEST_LOAD < fit.load_fraction <= RATE_SPREAD:
         yield Message("serving.near-saturation", rate=fit.rate, load=fit.load_fraction)
     running, expected = fit.requests_running, fit.expected_running
     off = abs(expected / running - 1.0) if running else 0.0

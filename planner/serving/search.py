@@ -430,13 +430,21 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
     run, machine = question.measured, question.measured_on
     if copy is None or run is None or machine is None:
         return copy
-    if (layout.tensor_parallel > 1) is not (machine.tensor_parallel > 1):
-        return copy  # one GPU says nothing of the links of several
+    if not is_anchored(question, layout):
+        return copy
     gpu_measured = find(machine.gpu)
     measured = _law_copy(question, machine, gpu_measured) if gpu_measured else None
     if measured is None:
         return copy
     return transferred(copy, measured, anchored(measured, run)[0])
+
+
+def is_anchored(question: Question, layout: Layout) -> bool:
+    """Return whether a run speaks of a layout: one GPU says nothing of the links of several."""
+    machine = question.measured_on
+    if question.measured is None or machine is None:
+        return False
+    return (layout.tensor_parallel > 1) is (machine.tensor_parallel > 1)
 
 
 def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
@@ -488,6 +496,8 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
     question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer, *, odds: float
 ) -> ServingOption:
     """Return the copies on an offer: up to twice as many as carry the rate, for the least odds."""
+    if not is_anchored(question, layout):
+        question = structs.replace(question, measured=None)
     traffic, batch, copies_a_machine = question.traffic, question.batch, _copies_on(offer, layout)
     copies = copies_for(traffic.rate * question.peak, limit.rate)
     if batch is not None:  # every GPU that is paid for works

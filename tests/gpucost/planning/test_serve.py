@@ -728,6 +728,45 @@ def test_a_benchmark_of_all_requests_at_once_is_a_full_copy(call: Call, write: W
     assert single["limit"]["saturated_rate"] == pytest.approx(1000 / 67.4, rel=0.01)
 
 
+BROKEN = {  # an 8B on an A100 80 GB, vllm-project/vllm#8104; the times of a token are not of it
+    "backend": "vllm", "model_id": "meta-llama/Meta-Llama-3.1-8B", "request_rate": "inf",
+    "request_throughput": 0.08, "duration": 12105.85, "completed": 1000,
+    "total_input_tokens": 19_495, "total_output_tokens": 1_376_769, "median_ttft_ms": 515_000.0,
+    "mean_tpot_ms": 300.0, "median_tpot_ms": 290.0, "p99_tpot_ms": 420.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "sign"), [(1, "host memory"), (1 / 5000, "several copies")])
+def test_a_run_that_contradicts_the_law_anchors_no_plan(
+    call: Call, write: Write, times: float, sign: str
+) -> None:
+    """114 tokens a second of a batch are one request's: 2 TB/s read 16 GB 125 times a second.
+
+    5,000 times as many (569,000) are more than 312 TFLOP/s compute of 16 GFLOP each: 19,500.
+    """
+    bench = BROKEN | {"duration": BROKEN["duration"] * times, "request_throughput": 0.08 / times}
+    name = write("bench.json", bench)
+    for asked in (
+        ("fit", name, "--gpu", "A100-SXM-80GB"),
+        ("plan", "--measured", name, "--measured-on", "A100-SXM-80GB", "--rate", "1", *DAY),
+    ):
+        refused(call("serve", *asked), "by the law", sign)
+
+
+def test_a_rate_that_no_copy_with_such_times_answers_is_refused_in_words(
+    call: Call, write: Write
+) -> None:
+    """256 requests of 300 tokens of 90 ms each end at 256 / 27 s = 9.5 a second: not 22."""
+    over = SERVING | {
+        "requests_running": 594.0, "prompt_tokens_per_s": 11_000.0,
+        "generated_tokens_per_s": 6600.0, "token_ms": {"p50": 90.0}, "first_token_ms": {"p50": 90},
+    }  # fmt: skip
+    name = write("profile.json", profile(over, requests_per_s=22.0))
+    ran = call("serve", "fit", name)
+    refused(ran, "it answered 22 requests a second", "those of a queue")
+    assert "of saturation" not in ran.err
+
+
 def test_an_instant_that_chance_explains_is_a_note(call: Call, write: Write) -> None:
     """5 running where 2.4 are the mean: within 2 x sqrt(2.4); 6 are not."""
     near = write("near.json", profile(SERVING | {"requests_running": 5}))
@@ -835,6 +874,8 @@ def test_a_run_of_one_gpu_is_no_anchor_of_several(call: Call, write: Write) -> N
 
     assert rates(measured)[1] < 0.8 * rates(law)[1]
     assert rates(measured)[2] == rates(law)[2]
+    bases = {o["layout"]["tensor_parallel"]: o["tpot_ms"][0]["basis"] for o in measured["options"]}
+    assert (bases[1], bases[2]) == ("measured", "law")  # nor is what it says of two as sure
 
 
 def test_a_curve_rises(call: Call) -> None:
