@@ -69,6 +69,7 @@ class Action:
         memory: factor on GPU memory (least, typical, most); None where it changes none or is
             unknown.
         effort_hours: engineering time, our own estimate; 0 for a switch.
+        host_memory: whether it takes more memory of the host: nothing for one that runs out.
         when: what must hold for it to apply; a reading that is missing does not stop it.
         needs: what must be known before an option counts on it; without it, it is only listed.
         excludes: actions that make no sense beside it.
@@ -97,6 +98,7 @@ class Action:
     source: str = ""
     memory: Range | None = None
     effort_hours: float = 0.0
+    host_memory: bool = False
     when: tuple[Test, ...] = ()
     needs: tuple[Test, ...] = ()
     excludes: tuple[str, ...] = ()
@@ -166,6 +168,11 @@ class Action:
         return True
 
 
+_HOST_MEMORY_LASTS = (
+    "host.ram_growth_gib_per_h < LEAK_GIB_PER_H or unknown",
+    "host.ram_fraction.max < FULL_MEMORY or unknown",
+    "where job.ended in gpu-out-of-memory|gpu-out-of-memory-likely|failed or unknown",
+)
 _UNCHANGED = exactly(1.0, Message("action.unchanged"))
 
 
@@ -227,7 +234,8 @@ def _action(
     if not fields.keys() & _WAYS:
         raise TypeError(f"actions.toml, {code}: say how it is done: {', '.join(sorted(_WAYS))}")
     try:
-        tests = {"when": [*map(parse_test, when)], "needs": [*map(parse_test, needs)]}
+        holds = _HOST_MEMORY_LASTS if fields.get("host_memory") else ()
+        tests = {"when": [*map(parse_test, (*when, *holds))], "needs": [*map(parse_test, needs)]}
         return msgspec.convert({**fields, "code": code, **tests}, Action)
     except ValueError as error:
         raise TypeError(f"actions.toml, {code}: {error}") from None

@@ -24,6 +24,8 @@ _NOTHING = Finding(
 _STARTED = "cause.mostly-start-up"
 # What happened is so, however little was read beside it.
 _FACTS = ("job.ended", "health.grave", "health.problems")
+# What ends the job, or will: before that is mended nothing else counts.
+_ENDS = ("job.ended", "host.ram_growth_gib_per_h", "host.ram_fraction.max")
 _GPU_UNSEEN = Message("cause.gpu-unseen")
 # DCGM reads NVIDIA's GPUs alone; AMD SMI and Intel's XPU Manager call theirs so.
 _COUNTERS = {
@@ -217,7 +219,9 @@ def _claim_order(finding: Finding) -> tuple[int, float, str]:
 
 def _rank(finding: Finding) -> tuple[int, int, float, str]:
     # Before anything is tuned; what was measured comes before why it is so.
-    grave = finding.code in {FAILING, "poor-scaling"} and finding.severity == "high"
+    grave = finding.severity == "high" and (
+        finding.code in {FAILING, "poor-scaling"} or ends_job(finding)
+    )
     order = -1 if grave else _SEVERITY_ORDER[finding.severity]
     return (
         _INFO_ORDER.get(finding.code, order) if finding.severity == "info" else order,
@@ -225,6 +229,11 @@ def _rank(finding: Finding) -> tuple[int, int, float, str]:
         -(finding.waste_fraction or 0.0),
         finding.code,
     )
+
+
+def ends_job(finding: Finding) -> bool:
+    """Return whether a finding is of what ended the job or will: an error, or memory."""
+    return any(reading.metric in _ENDS for reading in finding.evidence)
 
 
 def _price(finding: Finding, cost: Decimal | None) -> Finding:

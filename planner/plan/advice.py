@@ -21,7 +21,7 @@ from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
 from planner.choice.search import MORE, SCALE_DOWN, is_late, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
-from planner.diagnosis.diagnose import SWITCH_HOURS, without_actions
+from planner.diagnosis.diagnose import SWITCH_HOURS, ends_job, without_actions
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
 from planner.models.estimate import digits, digits_of
@@ -245,8 +245,9 @@ def cheaper_for_target(
 
 
 def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:
-    """Return the cure of a grave cause that was measured, though its gain is unknown."""
-    if (finding.severity, finding.confidence) != ("high", "measured"):
+    """Return the cure of a grave cause that is sure or ends the job, though its gain is unknown."""
+    sure = finding.confidence == "measured" or ends_job(finding)
+    if finding.severity != "high" or not sure:
         return None
     cure = _cure(finding, context, priced) if finding.waste_fraction else None
     return _try(cure, context, priced.get(cure.code)) if cure else _unpriced(context, (finding,))

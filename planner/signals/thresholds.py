@@ -47,6 +47,7 @@ BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 USABLE = 0.95  # of a GPU's memory, or a slice's: the contract's headroom
 LAYERS_FULL = 0.9  # whole layers are loaded, so what is left is less than one and its cache
 FULL_MEMORY = 0.95  # what is left is a context or two
+LEAK_GIB_PER_H = 0.5  # 12 GiB a day: less fills no machine in a run of days
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
 NEAR_TARGET = 0.9  # of the latency target; what is left is less than two runs differ by
 SHARED_MEMORY = 0.75  # of a GPU: beside it fits another program, a quarter at most; our choice

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
+from planner.actions import ACTIONS
 from planner.plan.making import to_plan
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.errors import InputError
@@ -43,12 +44,41 @@ def test_a_job_that_ran_out_of_host_memory_gets_a_machine_with_more(growth: floa
     assert {r.offer: r.reason for r in job.rejected}["elsewhere/same"] == "memory"
     screen = first_screen(made)
     assert not [line for line in screen.lines if line.text.startswith("Keep it")]
-    wanted = ["ran out of host memory"], ["fix-leak"] if growth else []
+    wanted = ["ran out of host memory"], ["fix-leak" if growth else "less-host-memory"]
     assert [b.detail for b in job.baseline.breaks] == wanted[0]
     assert list(job.answer.now.actions if job.answer.now else ()) == wanted[1]
     if growth:
         assert job.findings[0].cause.startswith("The program's memory grew until")
         assert "memory-leak" in {finding.code for finding in job.findings}
+
+
+@pytest.mark.parametrize(
+    ("host", "ended", "first"),
+    [
+        ({"ram_growth_gib_per_h": Statistics(mean=400.0)}, None, "fix-leak"),
+        ({"ram_used_gib": Statistics(mean=29.0, max=31.0)}, None, "less-host-memory"),
+        ({}, "host-out-of-memory", "less-host-memory"),
+    ],
+)
+def test_where_host_memory_runs_out_nothing_that_takes_more_of_it_is_a_step(
+    host: dict[str, Statistics], ended: str | None, first: str
+) -> None:
+    """Full cores call for loader workers, which end such a job sooner: memory comes first."""
+    starved = {"util.kernel_time": 0.3, "mem.used_gib": 9.0}
+    cpu = {"cpu_util": Statistics(mean=0.95)}
+    kept, doomed = (
+        running(a_profile(starved, host=read, ram_gib=32.0, ended=end, unit="image", hours=90.0))
+        for read, end in ((cpu, None), (cpu | host, ended))
+    )
+    (well,) = plan(kept, offers=(TODAY, LARGE)).jobs
+    (job,) = plan(doomed, offers=(TODAY, LARGE)).jobs
+    assert "dataloader-workers" in {code for f in well.findings for code in f.actions}
+    called = {code for finding in job.findings for code in finding.actions}
+    assert not {code for code in called if ACTIONS[code].host_memory}
+    assert job.findings[0].code in {"memory-leak", "memory-pressure"}
+    assert job.now is not None
+    assert job.now.actions == (first,)
+    assert not {c for o in job.options for c in o.actions if ACTIONS[c].host_memory}
 
 
 def test_a_missed_deadline_is_said_of_today() -> None:
