@@ -54,9 +54,8 @@ class ServingThread:
     """
 
     def __init__(self, addresses: Sequence[str], interval_s: float) -> None:
-        self._interval_s = max(_EVERY_S, interval_s)
-        self._end = threading.Event()
-        self._pages = [_PageThread(address, self) for address in addresses]
+        self._end, pause_s = threading.Event(), max(_EVERY_S, interval_s)
+        self._pages = [_PageThread(address, pause_s, self._end) for address in addresses]
         self._told: list[Json] = []
         self._told_s = float("-inf")
 
@@ -80,18 +79,13 @@ class ServingThread:
         for page in self._pages:
             page.join(max(0.0, until_s - time.monotonic()))
 
-    def wait(self) -> bool:
-        """Wait for the next reading; return whether it is the last."""
-        return self._end.wait(self._interval_s)
-
 
 class _PageThread(threading.Thread):
     """Reads one page."""
 
-    def __init__(self, address: str, owner: ServingThread) -> None:
+    def __init__(self, address: str, interval_s: float, end: threading.Event) -> None:
         super().__init__(name="metrics", daemon=True)
-        self._address = address
-        self._owner = owner
+        self._address, self._interval_s, self._end = address, interval_s, end
         self._lock = threading.Lock()
         self._tally = ServingTally()
         self._problem = "it was not asked"
@@ -103,12 +97,10 @@ class _PageThread(threading.Thread):
 
     def run(self) -> None:
         """Read until the end, and once more."""
-        last = False
-        while True:
+        self._take()
+        while not self._end.wait(self._interval_s):
             self._take()
-            if last:
-                return
-            last = self._owner.wait()
+        self._take()
 
     def tally(self) -> Json:
         """Return what was told until now."""
