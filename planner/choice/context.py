@@ -1,5 +1,6 @@
 """All that the checks of one job need: its host, and how many machines of a size it would take."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,7 +26,13 @@ from planner.signals.signals import memory_need_gib, worst_latency_ms
 from planner.signals.thresholds import CPU_FULL, IDLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.catalog.regions import continent_of
+from pricing.catalog.regions import (
+    continent_named,
+    continent_of,
+    countries_of,
+    country_of,
+    round_trip_ms,
+)
 from pricing.hardware import Gpu
 from pricing.message import Message, join
 from pricing.money import usd
@@ -325,13 +332,42 @@ class JobContext:
     def stays_on(self) -> str | None:
         """The continent that a service with a latency target stays on, unless regions were asked.
 
-        None for other jobs, and where today's machine is assumed or its place is not known.
+        That of its users where --egress-to says where they are. None for other jobs, and where
+        today's machine is assumed or its place is not known.
         """
         today, job = self.baseline.offer, self.profile.job
         bound = job.kind.answers and job.latency_slo_ms is not None
+        if bound and self.users_in and not self.asked.regions:
+            return continent_named(self.users_in)
         if not bound or self.asked.regions or today is None or self.baseline.assumed:
             return None
         return continent_of(where(today, self.profile))
+
+    @property
+    def users_in(self) -> str:
+        """The country or continent of those who wait for answers; empty: it was not said."""
+        return country_of(self.asked.egress_to) if self.profile.job.kind.answers else ""
+
+    def farther_ms(self, offer: Offer) -> float:
+        """Return how much longer a request's way is from its users than today, ms.
+
+        0 where it is no longer, or only a continent is said; infinite where nobody published it.
+        """
+        today, users = self.baseline.offer, self.users_in
+        if today is None or not users or continent_named(users) == users:
+            return 0.0
+        home = where(today, self.profile)
+        if self.baseline.is_here(offer) or countries_of(offer) == countries_of(home):
+            return 0.0
+        trip_ms = round_trip_ms(offer, users)
+        today_ms = 0.0 if self.baseline.assumed else round_trip_ms(home, users) or 0.0
+        return math.inf if trip_ms is None else max(0.0, trip_ms - today_ms)
+
+    @property
+    def room_ms(self) -> float:
+        """How much longer the way from its users may be within the target, as fast as now."""
+        target, latency_ms = self.profile.job.latency_slo_ms, self.latency_ms
+        return target - latency_ms if target and latency_ms else math.inf
 
     def there(self, offer: Offer) -> Offer | None:
         """Return the offer in a region where the job may run; None where nothing shows one."""

@@ -1,5 +1,7 @@
 """Why an offer cannot run a job: each check yields a reason with its figures."""
 
+import math
+
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.candidate import Candidate
 from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
@@ -268,7 +270,27 @@ def _why_not(offer: Offer) -> str:
 
 
 def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
-    """Return why a candidate would be too slow for the job; None where it is not."""
+    """Return why a candidate would be too slow for the job, or too far; None where it is not."""
+    return _too_far(candidate, context) or _too_slow(candidate, context)
+
+
+def _too_far(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
+    """Return why the target is missed with the longer way from its users; None where it is not."""
+    latency, target = context.latency_ms, context.profile.job.latency_slo_ms
+    far_ms = context.farther_ms(candidate.offer)
+    if not far_ms or latency is None or target is None:
+        return None
+    scaled = candidate.scaling.latency_ms if candidate.scaling else None
+    total_ms = far_ms + (scaled or latency / candidate.speed.low)
+    if total_ms <= target:
+        return None
+    users = context.users_in
+    if math.isinf(far_ms):
+        return "latency", Message("no.far-unknown", users=users)
+    return "latency", Message("no.far", ms=total_ms, far=far_ms, users=users, target=target)
+
+
+def _too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
     speed, work = candidate.speed, context.work
     if work.fixed_work and not context.profile.job.kind.answers:
         month = work.storage_h is not None

@@ -4,7 +4,7 @@ What is worked out here depends on the catalog, on what was asked and on the use
 job's measurements: what does is worked out for the job (`planner.choice.context`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -79,20 +79,30 @@ class Market:
             not models or offer.gpu in models
         )
 
-    def cheapest(self, home: str | None, continent: str | None) -> Iterator[Offer]:
+    def cheapest(
+        self,
+        home: str | None,
+        continent: str | None,
+        farther_ms: Callable[[Offer], float] | None = None,
+        room_ms: float = 0.0,
+    ) -> Iterator[Offer]:
         """Yield one offer per size and purchase, sorted: its cheapest region.
+
+        Where distance counts, the cheapest near enough, and the cheapest no farther than today.
 
         Args:
             home: region that wins where another costs less by no more than a rounding of the list.
             continent: where all must stand; None is any.
+            farther_ms: how much longer the way from a service's users is there than today.
+            room_ms: how much longer it may be.
         """
         anywhere = continent is None and not self.asked.regions
         for offers in self._sizes:
             allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
-            lowest = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
-            at_home = [o for o in allowed or offers if o.region == home]
-            nearest = min(at_home, key=_PRICE, default=lowest)
-            yield nearest if nearest.usd_per_hour * _ROUNDED <= lowest.usd_per_hour else lowest
+            ways = (room_ms, 0.0) if farther_ms is not None and allowed else ()
+            near = ([o for o in allowed if farther_ms(o) <= ms] for ms in ways if farther_ms)
+            groups = [group or allowed for group in near] or [allowed or offers]
+            yield from dict.fromkeys(_cheapest_of(group, home) for group in groups)
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:
@@ -121,6 +131,13 @@ class Market:
         return lru_cache(maxsize=1024)(
             lambda what, usage: dearest(what, usage, self.catalog.places)
         )
+
+
+def _cheapest_of(offers: Sequence[Offer], home: str | None) -> Offer:
+    lowest = min(offers, key=_PRICE)  # of equal ones the first, by region
+    at_home = [o for o in offers if o.region == home]
+    nearest = min(at_home, key=_PRICE, default=lowest)
+    return nearest if nearest.usd_per_hour * _ROUNDED <= lowest.usd_per_hour else lowest
 
 
 def _month_of_one(usage: Usage) -> Usage:

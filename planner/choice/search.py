@@ -108,7 +108,9 @@ def _offered(context: JobContext) -> Iterator[Offer]:
     paid = today if is_paid else None
     if paid:
         yield paid
-    for cheapest in market.cheapest(today.region if today else None, context.stays_on):
+    farther_ms = context.farther_ms if context.users_in else None
+    home = today.region if today else None
+    for cheapest in market.cheapest(home, context.stays_on, farther_ms, context.room_ms):
         if paid is None or cheapest.sale != paid.sale:
             yield cheapest
 

@@ -140,6 +140,46 @@ def continent_of(offer: Offer) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
+def continent_named(country: str) -> str | None:
+    """Return the continent of a country by its name, or a continent as it is; None: neither."""
+    rows = read_csv("countries.csv")
+    continents = {row["name"]: row["continent"] for row in rows}
+    return country if country in continents.values() else continents.get(country)
+
+
+def round_trip_ms(offer: Offer, country: str) -> float | None:
+    """Return the median round trip between an offer's place and another country; 0 within one.
+
+    Args:
+        offer: of several regions the farthest counts.
+        country: its name.
+
+    Returns:
+        Milliseconds over a provider's own network; None where they were not published.
+    """
+    trips = [_round_trip(name, country) for name in countries_of(offer)]
+    return None if None in trips else max(filter(None, trips), default=0.0 if trips else None)
+
+
+def countries_of(offer: Offer) -> frozenset[str]:
+    """Return the countries in which an offer may be, by name; empty for one that is not known."""
+    rows = (place_of(offer.provider, region) for region in regions_of(offer))
+    return frozenset(row.name if row else "" for row in rows)
+
+
+def _round_trip(first: str, second: str) -> float | None:
+    return 0.0 if first == second else _round_trips().get(frozenset((first, second)))
+
+
+@cache
+def _round_trips() -> Mapping[frozenset[str], float]:
+    names = {row["country"]: row["name"] for row in read_csv("countries.csv")}
+    return {
+        frozenset((names[row["country"]], names[row["other"]])): float(row["ms"])
+        for row in read_csv("latency.csv")
+    }
+
+
 def _names_of(provider: str, region: str) -> frozenset[str]:
     row = place_of(provider, region)
     return row.names if row else frozenset()
