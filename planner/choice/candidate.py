@@ -24,7 +24,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from planner.choice.baseline import bill_of_work
+from planner.choice.baseline import bill_of_work, seconds
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Tenancy, Workload
@@ -34,6 +34,7 @@ from planner.models.costs import UsdRange
 from planner.models.draws import DRAWS, Cause, Row, Source, ends, spread, times
 from planner.models.estimate import Estimate
 from pricing.billing.lines import QuoteLine
+from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import Quote, Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -313,6 +314,16 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
         return self._bill_mid.exact + self._owed_beside
+
+    @property
+    def lowest_usd(self) -> Decimal:
+        """Dollars that the bill is never below: its machines, for the hours of work."""
+        offer, shared = self.offer, self.tenancy
+        if rules_of(offer.provider, self.catalog.as_of, offer.instance_type).gpu_monthly_cap_h:
+            return _NOTHING
+        time_s = seconds((self.work_hours() + self.idle_hours) * 3600.0)
+        usd = time_s * self.count * offer.usd_per_hour / 3600
+        return usd if shared is None else usd * shared.held / shared.of
 
     @property
     def at_least(self) -> bool:

@@ -5,14 +5,16 @@ to spend least: bill, work and move over the horizon, at prices as they were rea
 wins by its small work. Its price must be dated, its speed within what the method was fitted on, and
 the work must not take over --max-slowdown times as long unless the user accepts that.
 
-A few are weighed to tell. What a change spends is never below its expected bill and its work, which
-are known before; so changes are weighed from the least of that on, until none that is left can be
-less than the least found.
+Few are billed and weighed to tell. A bill is never below what its machines cost for the hours of
+work, and what a change spends is never below its bill and its work; so candidates are taken in the
+order of what they cost at least, until none that is left can come before (`lazily_sorted`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from heapq import heapify, heappop, heappush
+from itertools import chain, islice, takewhile, tee
 from operator import attrgetter
 from typing import get_args
 
@@ -37,6 +39,7 @@ from pricing.money import line_text, whole_dollars
 STAY = "o0"
 _LISTED = 15
 _SIZE = attrgetter("offer.instance_type", "offer.purchase", "count")
+_PROVIDER = attrgetter("offer.provider")
 _MACHINE = attrgetter("offer.provider", "offer.gpu", "offer.gpu_count", "count", "offer.purchase")
 _PEAKS = attrgetter("fp32_tflops", "fp16_tflops", "memory_bandwidth_gb_s")
 _DOUBLE = attrgetter("fp64_tflops", "memory_bandwidth_gb_s")  # of what computes in it
@@ -63,64 +66,87 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranking:
-    """The options of one job in order of the objective, the recommended id, and the named ones.
+    """The options of one job in order of the objective, the recommended one, and the named ones.
 
-    `reason` says why it stays on today's machine; None where it does not.
+    `best` is None for "leave it"; `reason` then says why.
     """
 
     options: tuple[Option, ...]
-    recommended: str
+    best: Option | None
     named: Named
     reason: str | None = None
 
-    @property
-    def best(self) -> Option | None:
-        """The recommended option; None for "leave it"."""
-        return recommended_option(self.options, self.recommended)
+
+_Key = tuple[object, ...]
 
 
-class Weighing:
-    """What changes are worth, weighed when it is asked for.
+def _lazily_sorted(
+    candidates: Sequence[Candidate],
+    bound: Callable[[Candidate], _Key],
+    exact: Callable[[Candidate], _Key],
+) -> Iterator[Candidate]:
+    """Yield candidates in the order of their exact keys, those of equal keys in their own order.
 
     Args:
-        context: of the job.
-        candidates: that may be recommended, in order of the objective.
+        candidates: what is sorted.
+        bound: a key that is never above the exact one, and quick to tell.
+        exact: the key; asked for once of each, when no other that is left can come before it.
+    """
+    queue = [(bound(candidate), number, False) for number, candidate in enumerate(candidates)]
+    heapify(queue)
+    while queue:
+        _, number, is_exact = heappop(queue)
+        if is_exact:
+            yield candidates[number]
+        else:
+            heappush(queue, (exact(candidates[number]), number, True))
+
+
+class _Ranked:
+    """Candidates in an order, each billed when it is reached.
+
+    Args:
+        candidates: in any order.
+        by_time: whether by their hours, then by cost; else by cost, then by hours.
     """
 
-    def __init__(self, context: JobContext, candidates: Sequence[Candidate]) -> None:
-        self.candidates = candidates
-        self._weighed: dict[int, Worth] = {}
-        self._context = context
-        # Where a limit is broken or time counts, all of them are changes to make.
-        self._must_pay = context.asked.objective != "time" and not context.baseline.must_change
+    def __init__(self, candidates: Sequence[Candidate], *, by_time: bool) -> None:
+        def key(candidate: Candidate, cost: Decimal) -> _Key:
+            hours, offer = candidate.hours_mid, candidate.offer
+            # The work of a period is fixed, so least cost is least cost per work.
+            first = (hours, cost) if by_time else (cost, hours)
+            return (*first, offer.place, offer.purchase, candidate.actions)
 
-    def of(self, candidate: Candidate) -> Worth:
-        """Return what a candidate is worth."""
-        benefit = self._weighed.get(id(candidate))
-        if benefit is None:
-            benefit = self._weighed[id(candidate)] = weigh(candidate, self._context)
-        return benefit
+        self.key: Callable[[Candidate], _Key] = lambda c: key(c, c.comparable)
+        self._all = _lazily_sorted(candidates, lambda c: key(c, c.lowest_usd), self.key)
 
-    def least_spent(self) -> Candidate | None:
-        """Return the change that spends least; None where none pays."""
-        return self._first(lambda _: ())
+    def __iter__(self) -> Iterator[Candidate]:
+        self._all, again = tee(self._all)
+        return again
 
-    def smallest(self) -> Candidate | None:
-        """Return the smallest change that pays, of equal ones that which spends least."""
-        return self._first(lambda candidate: size(candidate, self._context))
+    def below(self, cost: Decimal) -> Iterator[Candidate]:
+        """Yield those that cost less, of an order by cost."""
+        return takewhile(lambda candidate: candidate.comparable < cost, self)
 
-    def _first(self, rank: Callable[[Candidate], tuple[int, ...]]) -> Candidate | None:
-        """Return the first by rank, dollars and order of those that pay."""
-        floors = [(rank(c), spends_at_least(c, self._context)) for c in self.candidates]
-        best = None
-        for number in sorted(range(len(floors)), key=floors.__getitem__):
-            if best is not None and floors[number] > best[:2]:
-                break
-            weighed = self.of(self.candidates[number])
-            rank_now = (floors[number][0], weighed.spends, number)
-            if (weighed.pays or not self._must_pay) and (best is None or rank_now < best):
-                best = rank_now
-        return None if best is None else self.candidates[best[2]]
+
+def least_spent(
+    candidates: Sequence[Candidate], context: JobContext, *, of_smallest: bool = False
+) -> Candidate | None:
+    """Return the change that pays and spends least, of all or of the smallest; None: none pays.
+
+    Where a limit is broken or time counts, all of them are changes to make.
+    """
+
+    def rank(candidate: Candidate) -> _Key:
+        return size(candidate, context) if of_smallest else ()
+
+    must_pay = context.asked.objective != "time" and not context.baseline.must_change
+    changes = _lazily_sorted(
+        candidates,
+        lambda c: (*rank(c), spends_at_least(c, context)),
+        lambda c: (*rank(c), weigh(c, context).spends),
+    )
+    return next((c for c in changes if not must_pay or weigh(c, context).pays), None)
 
 
 def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
@@ -130,30 +156,30 @@ def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
 
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
-    ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
-    gains = Weighing(
-        context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
-    )
-    best, smallest = gains.least_spent(), gains.smallest()
+    by_cost = ranked = _Ranked(candidates, by_time=False)
     if context.asked.objective == "time":
-        best = next(iter(gains.candidates), None)
-    cheapest = _cheapest(ranked, best, context)
-    reason = None if best else _why_kept(ranked, gains, context)
-    if _costs_more_than_cores(None if best is None else gains.of(best), context):
+        ranked = _Ranked(candidates, by_time=True)
+    changes = [] if must_end(context.findings) else _may_be_recommended(ranked, context)
+    best = least_spent(changes, context)
+    smallest = least_spent(changes, context, of_smallest=True)
+    if context.asked.objective == "time":
+        best = next(iter(changes), None)
+    cheapest = _cheapest(by_cost, best, context)
+    reason = None if best else _why_kept(by_cost, changes, context)
+    if _costs_more_than_cores(best, context):
         best = smallest = cheapest = None
         reason = Message("keep.no-gpu")
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
-    named = (best, smallest, cheapest, first)
-    listed = _shortlist(
-        ranked, [candidate for candidate in named if candidate is not None], context
-    )
-    ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
+    named = [c for c in (best, smallest, cheapest, first) if c is not None]
+    listed = _shortlist(candidates, ranked, named, context)
+    options = {
+        id(c): _option(f"o{number}", c, context, told_most=c is (best or cheapest))
+        for number, c in enumerate(listed, start=1)
+    }
+    ids = {key: option.id for key, option in options.items()}
     return _Ranking(
-        options=tuple(
-            _option(ids[id(c)], c, context, gains.of(c), told_most=c is (best or cheapest))
-            for c in listed
-        ),
-        recommended=ids.get(id(best), STAY),
+        options=tuple(options.values()),
+        best=options.get(id(best)),
         named=Named(
             smallest_change=ids.get(id(smallest), STAY),
             cheapest=ids.get(id(cheapest), STAY),
@@ -171,34 +197,27 @@ def may_move(context: JobContext) -> bool:
     return not _is_blind(context) and not must_end(context.findings)
 
 
-def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
-    cost, hours = candidate.comparable, candidate.hours_mid
-    # The work of a period is fixed, so least cost is least cost per work.
-    first = (hours, cost) if context.asked.objective == "time" else (cost, hours)
-    return (*first, candidate.offer.place, candidate.offer.purchase, candidate.actions)
-
-
-def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
+def _may_be_recommended(ranked: _Ranked, context: JobContext) -> list[Candidate]:
     """Return what may be worth doing, in order of the objective.
 
     Where today's machine breaks a limit, that is whatever keeps it.
     """
     blind, gpu_now = _is_blind(context), context.gpu.name
-    trusted = [
+    today_h, cost = context.baseline.hours.mid, context.baseline.cost
+    must_change, in_time = context.baseline.must_change, context.asked.objective == "time"
+    less = ranked.below((cost or Decimal(0)) * _SAME)
+    trusted = (
         candidate
-        for candidate in ranked
+        for candidate in (ranked if must_change or in_time else less)
         if _is_known(candidate, context)
         and not (blind and (candidate.offer.gpu != gpu_now or candidate.actions))
         and not takes_too_long(candidate, context)
-    ]
-    if context.baseline.must_change:
-        return trusted if blind else trusted or ranked[:1]
+    )
+    if must_change:
+        return [*trusted] or ([] if blind else [*islice(ranked, 1)])
     if blind:
         return []
-    today_h, cost = context.baseline.hours.mid, context.baseline.cost
-    if context.asked.objective == "time":
-        return [d for d in trusted if d.hours_mid < today_h and d.hours.high <= today_h]
-    return [d for d in trusted if cost is not None and d.comparable < cost * _SAME]
+    return [d for d in trusted if not in_time or d.hours_mid < today_h >= d.hours.high]
 
 
 def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
@@ -216,15 +235,15 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)
 
 
-def _costs_more_than_cores(best: Worth | None, context: JobContext) -> bool:
+def _costs_more_than_cores(best: Candidate | None, context: JobContext) -> bool:
     """Return whether a machine without a GPU carries the job, and spends less than any change."""
     effort = effort_usd(CPU_MOVE_H, context.asked.engineer_usd_per_hour)
     machine = context.cpu_machine
     spends = None if machine is None else machine.usd * context.periods + effort
-    return spends is not None and (best is None or spends < best.spends)
+    return spends is not None and (best is None or spends < weigh(best, context).spends)
 
 
-def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> str | None:
+def _why_kept(by_cost: _Ranked, changes: Sequence[Candidate], context: JobContext) -> str | None:
     """Return why nothing is recommended: what stands against the nearest option that costs less."""
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
@@ -233,18 +252,18 @@ def _why_kept(ranked: list[Candidate], gains: Weighing, context: JobContext) -> 
         return Message("keep.owned") if hardware.owned else None
     if not context.gpu.is_listed:
         return Message("keep.gpu-unlisted")
-    if not ranked:
+    if not any(by_cost):
         return Message("keep.no-offer")
     if context.asked.objective == "time":
         return Message("keep.none-faster")
-    cheaper = [candidate for candidate in ranked if candidate.comparable < today * _SAME]
+    cheaper = [*by_cost.below(today * _SAME)]
     if not cheaper:
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
     in_time = [c for c in cheaper if not takes_too_long(c, context)] or cheaper
-    best = gains.of(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)))
-    nearest = min(map(gains.of, gains.candidates), key=lambda w: w.spends, default=best)
+    best = weigh(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)), context)
+    nearest = min((weigh(c, context) for c in changes), key=attrgetter("spends"), default=best)
     why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
     if (first.code, why.code) == ("keep.not-sure", "keep.work"):
         return join((first, why), "sentences")  # what takes less work is not sure
@@ -325,23 +344,18 @@ def _why_not_sure(weighed: Worth, machine: str, context: JobContext, today: Deci
     return Message("keep.not-sure", machine=machine, mid=mid, high=top, today=paid, doubt=doubt)
 
 
-def _cheapest(
-    ranked: list[Candidate], best: Candidate | None, context: JobContext
-) -> Candidate | None:
+def _cheapest(by_cost: _Ranked, best: Candidate | None, context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost that surely costs less than today's machine.
 
     And likely less than the recommended one, if another is: what as likely as not costs more is not
     the cheapest, whatever the middle of its range. None where today's machine is.
     """
-    candidates = [] if _is_blind(context) else ranked
-    sure = [candidate for candidate in candidates if _is_known(candidate, context)]
-    if not sure and context.baseline.must_change:
-        sure = candidates  # something has to be taken, as in `_may_be_recommended`
     today = None if context.baseline.must_change else context.baseline.cost
-    sure.sort(key=lambda c: (c.comparable, c.hours_mid, c.offer.place))
-    for candidate in sure:
-        if today is not None and today * _SAME <= candidate.comparable:
-            return None
+    candidates = by_cost if today is None else by_cost.below(today * _SAME)
+    sure: Iterable[Candidate] = (c for c in candidates if _is_known(c, context))
+    if context.baseline.must_change:
+        sure = [*sure] or by_cost  # something has to be taken, as in `_may_be_recommended`
+    for candidate in () if _is_blind(context) else sure:
         saves = today is None or candidate.usd_range.high < today
         if candidate is best or (saves and _likely_costs_less(candidate, best)):
             return candidate
@@ -402,19 +416,22 @@ def _is_no_slower(candidate: Candidate, context: JobContext) -> bool:
 
 
 def _shortlist(
-    ranked: list[Candidate], named: Iterable[Candidate], context: JobContext
+    candidates: Sequence[Candidate],
+    ranked: _Ranked,
+    named: Iterable[Candidate],
+    context: JobContext,
 ) -> list[Candidate]:
     """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
     The variety is the best of each cheaper type of today's GPUs and provider, of each provider,
     then of each kind of machine, up to a screenful.
     """
-    hours = min((candidate.hours_mid for candidate in ranked), default=None)
-    equal = [candidate for candidate in ranked if candidate.hours_mid == hours]
-    fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
-    mended = [d for d in ranked if d.actions and context.baseline.has_size(d.offer)]
-    stays = max(mended, key=attrgetter("stays"), default=None)  # here before another region
-    chosen = {id(candidate) for candidate in (*named, fastest, stays) if candidate is not None}
+    hours = min((candidate.hours_mid for candidate in candidates), default=None)
+    fastest = islice((c for c in ranked if c.hours_mid == hours), 1)
+    mended = [d for d in candidates if d.actions and context.baseline.has_size(d.offer)]
+    # Here before another region.
+    stays = sorted(mended, key=lambda d: (not d.stays, ranked.key(d)))[:1]
+    chosen = {id(candidate): candidate for candidate in (*named, *fastest, *stays)}
     today, paid = context.baseline.offer, context.baseline.cost
 
     def neighbor(candidate: Candidate) -> object:
@@ -423,21 +440,23 @@ def _shortlist(
         is_near = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
         return is_near and paid and candidate.comparable < paid and _SIZE(candidate)
 
-    for kind in (neighbor, lambda candidate: candidate.offer.provider, _MACHINE):
+    far = islice((c for c in ranked if not neighbor(c)), 1)
+    near = sorted(chain(filter(neighbor, candidates), far), key=ranked.key)
+    kinds: tuple[Callable[[Candidate], object], ...] = (neighbor, _PROVIDER, _MACHINE)
+    for kind in kinds:
         sorts: set[object] = set()
-        for candidate in ranked:
-            its = kind(candidate)
-            if its not in sorts:
-                sorts.add(its)
-                if len(chosen) < _LISTED:
-                    chosen.add(id(candidate))
-    return [candidate for candidate in ranked if id(candidate) in chosen]
+        for candidate in near if kind is neighbor else ranked:
+            if len(chosen) >= _LISTED:
+                break
+            if kind(candidate) not in sorts:
+                sorts.add(kind(candidate))
+                chosen[id(candidate)] = candidate
+    return sorted(chosen.values(), key=ranked.key)
 
 
-def _option(
-    id_: str, candidate: Candidate, context: JobContext, weighed: Worth, *, told_most: bool
-) -> Option:
+def _option(id_: str, candidate: Candidate, context: JobContext, *, told_most: bool) -> Option:
     spread, machine, settings = how_it_runs(candidate, context)
+    weighed = weigh(candidate, context)
     return Option(
         id=id_,
         offer=candidate.offer,

@@ -7,7 +7,7 @@ import pytest
 from planner.choice.candidate import Candidate
 from planner.choice.changes import size
 from planner.choice.context import JobContext
-from planner.choice.ranking import Weighing
+from planner.choice.ranking import least_spent
 from planner.choice.requirements import Requirements
 from planner.choice.search import find_candidates
 from planner.choice.workload import choose_period
@@ -48,9 +48,9 @@ def test_few_weighed_tell_what_all_would(asked: Requirements) -> None:
         paying = [w for w in worth if w.pays or context.baseline.must_change]
         least = min(paying, key=lambda w: w.spends, default=None)
         smallest = min(paying, key=lambda w: (size(w.candidate, context), w.spends), default=None)
-        weighing = Weighing(context, candidates)
-        assert weighing.least_spent() is (least and least.candidate)
-        assert weighing.smallest() is (smallest and smallest.candidate)
+        by_size = least_spent(candidates, context, of_smallest=True)
+        assert least_spent(candidates, context) is (least and least.candidate)
+        assert by_size is (smallest and smallest.candidate)
         found += least is not None
     assert found
 
@@ -62,3 +62,4 @@ def test_nothing_spends_less_than_at_least(asked: Requirements) -> None:
         context, candidates = drawn(seed, asked)
         for candidate in candidates:
             assert spends_at_least(candidate, context) <= weigh(candidate, context).spends
+            assert candidate.lowest_usd <= candidate.expected
