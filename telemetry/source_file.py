@@ -149,6 +149,11 @@ class TelemetryFile:
         from telemetry.profiling.same_gpus import FileReadings  # noqa: PLC0415 - the same
 
         recording = self.load()
+        observed = recording.observed
+        # A log that tells how a run ended, and nothing else, is of the GPUs beside it.
+        has_run = observed is not None and (
+            observed.steps is not None or len(recording.samples) > 0
+        )
         return FileReadings(
             rows=LoggedRows(recording),
             path=self.path,
@@ -156,7 +161,7 @@ class TelemetryFile:
             bundle=self.bundle,
             absolute=recording.absolute,
             local=recording.local_time and self.hints.tz is None,
-            is_run=is_run_folder(self.path) or recording.observed is not None,
+            is_run=is_run_folder(self.path) or has_run,
         )
 
     def server_counts(self) -> tuple[Hashable, list[float]]:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.stored_runs import HOST, OURS
@@ -178,14 +179,28 @@ _LOGGED = re.compile(
 )
 
 
+_RAN_OUT = {
+    GPU_OUT_OF_MEMORY: re.compile(
+        r"\b(?:CUDA|HIP) out of memory|RESOURCE_EXHAUSTED: Out of memory"
+    ),
+    # The kernel kills what takes most memory; nothing else sends a loader's worker that signal.
+    HOST_OUT_OF_MEMORY: re.compile(r"DataLoader worker \(pid[^\n]*killed by signal: Killed"),
+}
+_BATCH = re.compile(r"\b(?:per_device_train_batch_size|train_micro_batch_size_per_gpu)\W+(\d+)")
+
+
 def read_training_log(builder: RecordingBuilder, _: Hints) -> Recording:
-    """Return the steps of each epoch that a training script logs with their wait for data.
+    """Return the steps of each epoch that a training script logs, and how memory ended the run.
 
     What is before the first line of an epoch, start-up of its loader with it, is left out.
 
     Raises:
-        InputError: no epoch has two lines.
+        InputError: no epoch has two lines, and memory did not run out.
     """
+    # A program that tries a smaller batch after it goes on: then lines of steps follow.
+    after = max((line.end() for line in _LOGGED.finditer(builder.text)), default=0)
+    ended = next((end for end, says in _RAN_OUT.items() if says.search(builder.text, after)), None)
+    batch = _BATCH.search(builder.text)
     rows, time_s, steps = list[dict[str, float]](), 0.0, 0.0
     for epoch in _logged_epochs(builder):
         of_all = [end - start for start, end in zip(epoch[0], epoch[-1], strict=True)]
@@ -194,10 +209,12 @@ def read_training_log(builder: RecordingBuilder, _: Hints) -> Recording:
             time_s, steps = time_s + step_s, steps + n
             row = {"t_s": time_s, "step": steps, "n": n, "step_s": step_s, "data_wait_s": wait_s}
             rows.append(row)
-    if not rows:
+    if not rows and ended is None:
         raise builder.empty_error()
     begin = {"t_s": 0.0, "n": 0.0}
-    observed = _observed([begin, *rows], rows)
+    observed = _observed([begin, *rows], rows) if rows else Observed()
+    of_gpu = int(batch[1]) if batch else None
+    observed = replace(observed, ended=ended, batch_per_gpu=of_gpu, kind="training")
     return builder.recording(no_samples(), (), observed=observed, absolute=False)
 
 

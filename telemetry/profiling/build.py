@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planner.profile import model
 from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK, device_of
-from planner.profile.kinds import SLOTS, JobKind, Parallelism
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, SLOTS, JobKind, Parallelism
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
@@ -105,7 +105,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> model.Profile:
         points.append(points_of(rows))
     has_work = merged.host is not None or server is not None or _steps_times(merged) is not None
     if not has_work and not about.slots:
-        raise InputError(nothing_left(merged.sources))
+        raise InputError(nothing_left(merged.sources, merged.observed))
     window, clock = _active(merged, server, spans)
     gpus, shares = _gpus(merged, window, label, hints)
     shares = shares or ([] if clock is None else [_share(columns_of(clock), window)])
@@ -194,7 +194,7 @@ def _job(
     served = server or Served()
     labels, job_labels = hints.job_labels, merged.labels.get(label or "", JobLabels())
     codes = {doubt.code for doubt in doubts if isinstance(doubt, Message)}
-    ran_out = "gpu-out-of-memory-likely" if RAN_OUT in codes else None
+    ran_out = "gpu-out-of-memory-likely" if codes & RAN_OUT else None
     return model.Job(
         name=hints.name or label or observed.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or served.kind or observed.kind or JobKind.UNKNOWN),
@@ -221,9 +221,15 @@ def _step(merged: Recording, window: ActiveWindow) -> model.Step | None:
     return structs.replace(step or model.Step(), loader_workers=workers)
 
 
-def nothing_left(sources: Iterable[model.Source]) -> str:
-    """Return the sentence for sources of which no reading is left."""
+def nothing_left(sources: Iterable[model.Source], observed: Observed | None = None) -> str:
+    """Return the sentence for sources of which no reading is left, but perhaps how it ended."""
     sources = tuple(sources)
+    if observed is not None and observed.ended is not None:
+        single = observed.batch_per_gpu == 1  # nothing to halve
+        of_gpu = "gradient-checkpointing" if single else "smaller-batch"
+        cure = of_gpu if observed.ended == GPU_OUT_OF_MEMORY else "less-host-memory"
+        files = [str(source.path) for source in sources]
+        return Message(f"read.only-{observed.ended}", files=files, cure=cure)
     reasons = sorted(
         f"{reason}: {count}"
         for source in sources

@@ -258,7 +258,8 @@ _LEFT_S, _FEW_TIMES, _RISES = 600.0, 3, 1.2
 _RELEASED, _RISE_S = 0.05, 900.0
 # Two attempts that end full are one too many for chance; a cache that is full does not grow.
 _AGAIN, _FULL, _GREW = 2, 0.95, 1.02
-RAN_OUT = "read.out-of-memory-again"
+_CLIMBS = 0.02  # of the GPU, from one reading to the next
+RAN_OUT = frozenset(("read.out-of-memory-again", "read.out-of-memory-once"))
 
 
 def _job_left(readings: Columns, gpu: GpuIdentity) -> Message | None:
@@ -282,13 +283,15 @@ def _job_left(readings: Columns, gpu: GpuIdentity) -> Message | None:
     ):
         idle_s = float(stood_s[free].sum())
         return Message(
-            RAN_OUT,
+            "read.out-of-memory-again",
             n=len(ends),
             last=float(used_gib.max()),
             minutes=idle_s / 60.0,
             share=idle_s / float(stood_s.sum()),
         )
     gaps = [(a, b) for a, b in ends if stood_s[a:b].sum() >= _LEFT_S]
+    if [b for _, b in ends] == [len(t_s)] and _climbed(used_gib[: ends[0][0]], gpu.memory_gib):
+        return Message("read.out-of-memory-once", last=float(used_gib.max()))
     if not 1 <= len(gaps) <= _FEW_TIMES:
         return None
     before = (t_s >= t_s[gaps[0][0]] - _RISE_S) & (t_s < t_s[gaps[0][0]])
@@ -315,6 +318,19 @@ def _filled(
         return False
     first, second = float(held_gib[begin:half].max()), float(held_gib[half:end].max())
     return second >= _FULL * room_gib and second >= _GREW * first
+
+
+def _climbed(held_gib: NDArray[np.float64], room_gib: float | None) -> bool:
+    """Return whether memory climbed until the GPU was full, and no job worked on with it full.
+
+    An allocator's cache is full from the start, or with one step: what climbs takes several.
+    """
+    half = len(held_gib) // 2
+    if room_gib is None or len(held_gib) < _FEW:
+        return False
+    first, second = float(held_gib[:half].max()), float(held_gib[half:].max())
+    steps = int((np.diff(held_gib) > _CLIMBS * room_gib).sum())
+    return second >= _FULL * room_gib and second >= _RISES * first and steps >= _FEW_TIMES
 
 
 _DOUBTS = (_job_left, _constant, _above_limit, _stuck, _load_unknown, _contradicted)

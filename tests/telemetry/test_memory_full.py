@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpucost import diagnose, read_telemetry
+from planner.actions import ACTIONS
 from planner.profile.model import Profile
+from pricing.errors import InputError
 
 HEADER = "timestamp, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB]"
 FULL_MIB, ROOM_MIB = 81_050, 81_920
@@ -39,6 +41,7 @@ def test_memory_that_fills_and_is_free_again_likely_ran_out(tmp_path: Path, time
     ("attempts", "why"),
     [
         ([(60_000, FULL_MIB)], "once may be the end of the work"),
+        ([(8_000, 8_000), (FULL_MIB, FULL_MIB)], "a second job took all memory at once"),
         ([(FULL_MIB, FULL_MIB)] * 4, "an allocator's cache is full from the start"),
         ([(20_000, 40_000)] * 4, "half of the memory was free"),
         ([(60_000, FULL_MIB), (30_000, 30_000)] * 2, "not each of them filled it"),
@@ -49,3 +52,51 @@ def test_jobs_one_by_one_did_not_run_out(
 ) -> None:
     """What ends without filling the memory, or fills it at once, ended by itself."""
     assert log(tmp_path, attempts).job.ended is None, why
+
+
+def test_memory_that_climbs_to_the_end_of_the_gpu_once_likely_ran_out(tmp_path: Path) -> None:
+    """From 8 GB to 99 % at a steady pace, then free to the end of the log: no steady job."""
+    profile = log(tmp_path, [(8_000, FULL_MIB)])
+    assert profile.job.ended == "gpu-out-of-memory-likely"
+    assert "smaller-batch" in diagnose(profile)[0].actions
+    assert log(tmp_path, [(8_000, FULL_MIB), (8_000, 8_000)]).job.ended is None, "it went on"
+
+
+TRACEBACK = "Traceback (most recent call last):\n"
+GPU_END = TRACEBACK + "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 172 MiB\n"
+KILLED = "RuntimeError: DataLoader worker (pid 14647) is killed by signal: Killed.\n"
+STEPS = "".join(f"Epoch: [0][{n}/500] Time 1.0 (1.0) Data 0.2 (0.2)\n" for n in (10, 20))
+
+
+@pytest.mark.parametrize(
+    ("text", "ended", "cure"),
+    [
+        ("--per_device_train_batch_size 1\n" + GPU_END, "gpu", "gradient-checkpointing"),
+        ("--per_device_train_batch_size 4\n" + GPU_END, "gpu", "smaller-batch"),
+        (TRACEBACK + KILLED, "host", "less-host-memory"),
+        (STEPS[: STEPS.index("\n") + 1] + TRACEBACK + KILLED, "host", "less-host-memory"),
+    ],
+)
+def test_the_log_of_a_run_that_memory_ended_joins_the_log_of_its_gpu(
+    tmp_path: Path, text: str, ended: str, cure: str
+) -> None:
+    """Alone it says what frees memory; a batch of one is not halved."""
+    log(tmp_path, [(20_000, 40_000)])
+    end = tmp_path / "train.log"
+    end.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=cure):
+        read_telemetry([end])
+    profile = read_telemetry([tmp_path / "smi.csv", end])
+    assert profile.job.ended == f"{ended}-out-of-memory"
+    first = diagnose(profile)[0]
+    assert first.confidence == "measured"
+    assert cure == next(code for code in first.actions if ACTIONS[code].kind != "structural")
+
+
+def test_a_program_that_went_on_with_a_smaller_batch_did_not_end(tmp_path: Path) -> None:
+    """Steps after the error say that it was caught."""
+    caught = tmp_path / "train.log"
+    caught.write_text(GPU_END + STEPS, "utf-8")
+    assert read_telemetry([caught]).job.ended is None
+    caught.write_text(STEPS + GPU_END, "utf-8")
+    assert read_telemetry([caught]).job.ended == "gpu-out-of-memory"

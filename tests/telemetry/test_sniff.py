@@ -71,7 +71,7 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
         (b" 1%|#    | 10/1000 [12:01<30:11,  1.27s/it, loss=0.1]\n", "gpucost profile --"),
         (
             b" 1%|# | 14/1310 [02:13<3:25:11, 9.50s/it]\nCUDA out of memory. Tried to allocate\n",
-            "ran out of GPU memory, which says why it ended",
+            "ran out of GPU memory; this log says nothing of its dollars",
         ),
     ],
 )
