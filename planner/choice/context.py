@@ -38,6 +38,7 @@ from pricing.message import Message, join
 from pricing.money import usd
 from pricing.tables import read_csv
 
+_THREADS = 2  # of a core, at most, on the hosts of x86 clouds
 _ROUNDING = 1e-6
 # What several jobs leave free of a host, for the system and for unmeasured peaks: our choice.
 _SHARED_CORES = 0.9
@@ -209,6 +210,21 @@ class JobContext:
     def gpu(self) -> Gpu:
         """The GPU that was profiled."""
         return source_gpu(self.profile)
+
+    @cached_property
+    def idle_cores(self) -> tuple[float, float] | None:
+        """The threads that the job fills, and all of today's machines, where these have far more.
+
+        None where other jobs may have them, and where a count of cores, not threads, says the same.
+        """
+        today, cores, count = self.baseline.offer, self.profile.hardware.cpu_cores, 0.0
+        if today is not None and not self.baseline.assumed:
+            count = (today.vcpus or 0.0) * self.baseline.count
+        if today is None or cores is None or cores * _THREADS >= count:
+            return None
+        has_all = self.profile.gpu_count == today.gpu_count * self.baseline.count
+        full = (self.profile.cpu_fraction or 0.0) >= CPU_FULL
+        return (cores, count) if has_all and full else None
 
     @cached_property
     def cpu_architecture(self) -> str:

@@ -311,10 +311,14 @@ def _taken(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
 def _layout(size: OnSale, context: JobContext) -> Layout:
     """Return the layout on machines; those of today's size have its cores, network and slice.
 
-    Where a job does not use the fast network that it has, it does not use another's either.
+    Where a job does not use the fast network, or the cores, that it has, it does not use another's
+    either.
     """
     layout, count = size.layout, size.machines
     if not size.today:
+        if context.idle_cores and layout.cpu_cores:
+            used = context.idle_cores[0] / context.profile.gpu_count * layout.gpu_count
+            layout = replace(layout, cpu_cores=min(layout.cpu_cores, used))
         reached = context.profile.hardware.network_gbps
         if count == 1 or reached is None or not ACTIONS[_FAST_NETWORK].is_proved(context.signals):
             return layout

@@ -6,6 +6,7 @@ cure may not surely pay, or no machine may help it because it does nothing.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
@@ -28,6 +29,7 @@ from planner.models.estimate import digits, digits_of
 from planner.plan.bill import CostRange, offer_on, that_start
 from planner.plan.job import Now, Proof
 from planner.plan.option import STAY
+from planner.prediction.layout import layout_of
 from planner.profile.kinds import JobKind
 from planner.serving.measured_service import overload
 from planner.signals.finding import Finding, Saved
@@ -60,6 +62,7 @@ _QUICK_H = 2.0  # done within an afternoon
 _SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
 _GAINS = 1.1  # on its part of the time; less is not worth a try
+_IDLE_CORES = "first.idle-cores"
 _RECORD = "gpucost profile -o profile.json -- COMMAND"
 
 
@@ -89,9 +92,9 @@ def cure_now(
     if findings and findings[0].code == FAILING:
         return _unpriced(context, findings[:1])
     scaled = (o for o in options if o.scaling and (choice or is_late(context)))
-    stays = (o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer))
-    staying = next(stays, None)
-    step = _too_slow(context, staying) or (_chosen(staying, context) if staying else None)
+    staying = next((o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer)), None)
+    step = _on_idle_cores(context, findings) or _too_slow(context, staying)
+    step = step or (_chosen(staying, context) if staying else None)
     if step is not None:
         return step
     # Where the network that the machines have can be switched on, no GPU need be given up for it.
@@ -169,6 +172,30 @@ def _cpu_stage(context: JobContext) -> Now | None:
     return msgspec.structs.replace(step, what=text)
 
 
+def _is_of_cores(now: Now) -> bool:
+    return isinstance(now.what, Message) and now.what.code == _IDLE_CORES
+
+
+def _on_idle_cores(context: JobContext, findings: Sequence[Finding]) -> Now | None:
+    """Return the step to all threads of today's machine, which cost nothing more.
+
+    None where the job has them, or its input is not what it waits for.
+    """
+    if context.idle_cores is None or not findings or findings[0].code != "data-loading":
+        return None
+    cost, saves = context.baseline.cost, None
+    used, count = context.idle_cores
+    if cost is not None and context.work.fixed_work:
+        target = replace(layout_of(context.profile), cpu_cores=count)
+        speed = context.predictions.speed(target)
+        rates = (1.0 / max(1.0, s) for s in (speed.low, speed.mid, speed.high))
+        low, mid, high = (cents(cost * Decimal(str(1.0 - rate))) for rate in rates)
+        saves = Saved(low=low, mid=mid, high=high, time_factor=digits(1.0 / speed.mid))
+    text = Message(_IDLE_CORES, used=used, n=count)
+    step = _step((), "gpucost explain data-loading", saves, SWITCH_HOURS, context)
+    return msgspec.structs.replace(step, what=text)
+
+
 def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> Now | None:
     """Return the step to the cheapest machine with fewer GPUs of today's kind that takes no longer.
 
@@ -234,7 +261,11 @@ def cheaper_for_target(
 
     A look at the host, where the GPU is not what takes the time, costs less than any option; a
     change of unknown gain does not go before a machine that keeps the target for less than today.
+    Nor does anybody move to pay more than on the idle cores of today's machine.
     """
+    if now is not None and _is_of_cores(now):
+        dearer = now.usd and choice and now.usd.mid <= choice.cost
+        return now, None if dearer else choice
     broken = {item.reason for item in baseline.broken if item.reason in LIMITS}
     if now is None or choice is None or broken != {"latency"}:
         return now, choice
@@ -436,7 +467,9 @@ def find_proof(
         named: ids of what is recommended and of the cheapest; `o0` is today's machine.
         now: what to do here.
     """
-    if now is not None and (now.kind == "end" or now.actions in ((USE_GPU,), (_LOOK,))):
+    if now is not None and (
+        now.kind == "end" or now.actions in ((USE_GPU,), (_LOOK,)) or _is_of_cores(now)
+    ):
         return None
     if not may_move(context):
         open_cause = next(filter(_is_open, context.findings), context.findings[0])

@@ -184,3 +184,31 @@ def test_an_unknown_chip_is_refused_by_its_name_before_its_machine() -> None:
     with pytest.raises(InputError, match="'TPU v6e'") as refused:
         plan(tpu, offers=(sold("g2-standard-4", "1.00", provider="gcp"),))
     assert "Nearest" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("cores", "idle"), [(8, True), (40, False)])
+def test_cores_that_the_job_leaves_idle_gain_here_first(cores: int, *, idle: bool) -> None:
+    """Of 64 threads 8 are full (40 may be the same, counted as cores): the rest cost nothing.
+
+    Elsewhere the job would leave them idle, too: the same GPU there is no faster.
+    """
+    starved = a_profile(
+        {"util.kernel_time": 0.4, "mem.used_gib": 9.0},
+        host={"cpu_util": 1.0},
+        cpu_cores=cores,
+        hours=100.0,
+    )
+    away = sold("away", "1.50", provider="elsewhere")
+    (job,) = plan(running(starved), offers=(TODAY, away)).jobs
+    there = next(o for o in job.options if o.offer == away)
+    assert there.hours.mid == pytest.approx(100.0)  # 40 feed the GPU as fast as 64
+    step = job.now
+    assert (getattr(step and step.what, "code", "") == "first.idle-cores") is idle
+    if idle:
+        assert step is not None
+        assert step.saves is not None
+        # Fed in full, the GPU does in 40 h what takes 100: $120 of $200 at most.
+        assert step.saves.high <= Decimal("120.00")
+        assert step.saves.mid > Decimal("50.00")  # what a quarter off the price saves
+        assert job.choice is None
+        assert job.proof is None
