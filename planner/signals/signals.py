@@ -499,6 +499,16 @@ def _purchase(profile: Profile) -> str | None:
     return "owned" if owned else hardware.purchase
 
 
+_BF16_FROM = 8.0  # compute capability (NVIDIA, CUDA C++ Programming Guide)
+
+
+def _emulated(profile: Profile) -> float | None:
+    """Return 1 where the precision has no arithmetic on the GPU; None where it has, or unknown."""
+    level = capability(named_gpu(profile))
+    is_bf16 = _precision(profile) in {"bf16", "amp-bf16"}
+    return 1.0 if is_bf16 and level is not None and level < _BF16_FROM else None
+
+
 def _precision(profile: Profile) -> str | None:
     """Return the precision: double where it is seen, or usual of the program, else as named."""
     return "fp64" if arithmetic(profile) == "double" else profile.job.precision
@@ -555,6 +565,7 @@ SIGNALS: dict[str, Signal] = {
             "loader.filled": _loader_filled,
             "weights.of_part": _weights_of_part,
             "job.precision": _precision,
+            "precision.emulated": _emulated,
             "job.family": _family,
             "job.stream": _stream,
             "job.program": lambda p: program(p.job.framework),
