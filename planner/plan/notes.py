@@ -21,8 +21,9 @@ from planner.prediction.slices import DAY_S, grown_need_gib, memory_growth, reco
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
+from planner.signals.program_places import has_guessed_times
 from planner.signals.signals import holds_in_advance, memory_need_gib
-from planner.signals.thresholds import USABLE
+from planner.signals.thresholds import LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
@@ -119,6 +120,7 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
         notes.extend(job.baseline.warnings)
         notes.extend(_gaps(job))
         notes.extend(_use_read(job))
+        notes.extend(_idle_end(job))
         about = (*job.profile.provenance.notes, *contradictions(job.profile))
         notes.extend(Message("note.about", job=job.name, note=note) for note in about)
         if (slice_text := unknown_slice(job.profile)) is not None:
@@ -240,6 +242,20 @@ def _gaps(job: JobDraft) -> Iterator[Message]:
         yield Message(
             "note.gaps", job=job.name, gap=missing * minutes, whole=minutes, share=missing
         )
+
+
+def _idle_end(job: JobDraft) -> Iterator[Message]:
+    """Yield that a recording ends with the GPUs at rest for much of it, where no cause says so."""
+    profile, window = job.profile, job.profile.window
+    said = any(finding.code == LEFT_ON for finding in job.findings)
+    if said or window is None or window.duration_s is None or has_guessed_times(profile):
+        return
+    for note in profile.provenance.notes:
+        if getattr(note, "code", "") == "read.idle-ends":
+            lead_s, tail_s = (float(note.params[name]) for name in ("lead", "tail"))
+            if tail_s > _FEW_GAPS * (whole_s := lead_s + window.duration_s + tail_s):
+                minutes = {"tail": tail_s / _MINUTE_S, "whole": whole_s / _MINUTE_S}
+                yield Message("note.about", job=job.name, note=Message("read.idle-end", **minutes))
 
 
 def _use_read(job: JobDraft) -> Iterator[Message]:

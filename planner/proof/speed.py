@@ -345,11 +345,11 @@ def _per_unit(run: MeasuredRun, counterpart: MeasuredRun) -> MeanStep | None:
 
 
 def _nothing_in_common(before: MeasuredRun, after: MeasuredRun) -> list[str]:
-    return [
-        f"{run.name}: has {_has(run.profile)}; both runs need times of a step "
-        "(`gpucost profile -- COMMAND`), or work of one unit (`gpucost import --work UNIT=DONE`)."
-        for run in (before, after)
-    ]
+    need = (
+        "the runs cannot be compared: both need times of a step (`gpucost profile -- COMMAND`), or "
+        "work of one unit (`gpucost import --work UNIT=DONE`)."
+    )
+    return [need, *(f"{run.name}: has {_has(run.profile)}." for run in (before, after))]
 
 
 def _has(profile: Profile) -> str:

@@ -263,6 +263,9 @@ def verify(
     predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)
     verdict, why = _unprovable(before, after, speed) or _verdict(subject, speed, dollars, losses)
+    drift = _drift(before, after)
+    if drift and why.endswith(_TOO_WIDE):
+        why = f"{why.removesuffix(_TOO_WIDE)}: {drift} widens it. Run again once it has settled."
     bill = _bill(dollars, assumptions.bills, before.profile.job.name)
     return Proof(
         before=before,
@@ -341,6 +344,9 @@ def _subject(plan: Plan | None, dollars: Dollars | None) -> Subject:
     return "dollars"
 
 
+_TOO_WIDE = ": run longer."
+
+
 def _verdict(
     subject: Subject, speed: MeasuredRatio, dollars: Dollars | None, losses: LossCurves
 ) -> tuple[Verdict, str]:
@@ -357,7 +363,7 @@ def _verdict(
     if not better:
         return (
             "not-proved",
-            f"the 95 % interval of {subject_text} holds no change, too: run longer.",
+            f"the 95 % interval of {subject_text} holds no change, too{_TOO_WIDE}",
         )
     if losses.alike == "changed":
         return "not-proved", losses.why
@@ -418,16 +424,22 @@ def _notes(
             f"{', '.join(skipped)} of {option.name if option else ''} was not applied in the run "
             "after; the prediction is of all its actions."
         )
-    trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
-    if trends:
-        notes.append(
-            f"the second half of a run is not as fast or slow as its first ({', '.join(trends)} "
-            "time a step): it had not settled, or the machine changed meanwhile."
-        )
+    if drift := _drift(before, after):
+        notes.append(f"{drift}: it had not settled, or the machine changed meanwhile.")
     return notes
 
 
 _DRIFTS = 0.1  # our choice of what is worth a line
+
+
+def _drift(before: MeasuredRun, after: MeasuredRun) -> str:
+    """Return how a run drifted, in words; empty where none did."""
+    trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
+    return (
+        f"a drift within a run ({', '.join(trends)} time a step in its second half)"
+        if trends
+        else ""
+    )
 
 
 def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:

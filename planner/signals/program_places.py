@@ -332,13 +332,25 @@ def quiet_start(profile: Profile) -> float | None:
     return share or None if is_start and idle_after_s(profile) < LONG_PAUSE_S else None
 
 
+_HOURS_SHOWN = 3.0  # shorter recordings are told in minutes
+
+
 def idle_hours(profile: Profile) -> Message | None:
     """Return the sentence that says how long that is, of how much that was recorded."""
     share, window = profile.idle_around_fraction, profile.window
     if not share or window is None:
         return None
     idle_h = window.idle_around_s / 3600.0
+    if idle_h < share * _HOURS_SHOWN:
+        return Message("cause.idle-minutes", idle=60.0 * idle_h, whole=60.0 * idle_h / share)
     return Message("cause.idle-hours", idle=idle_h, whole=idle_h / share)
+
+
+def has_guessed_times(profile: Profile) -> bool:
+    """Return whether nothing says how far apart the rows of its recording were taken."""
+    notes = (note for note in profile.provenance.notes if isinstance(note, Message))
+    guess = Message("doubt.step-guessed")
+    return any(n.code == "doubt.no-times" and n.params["step"] == guess for n in notes)
 
 
 def generation_share(profile: Profile) -> float | None:

@@ -115,7 +115,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> model.Profile:
         window=window,
         coverage=coverage,
         gpus=gpus,
-        phases=phases(merged),
+        phases=phases(merged) if merged.timed or hints.interval_s is not None else (),
         by_hour=use_by_hour(points) if merged.absolute else None,
         doubts=tuple(doubts_of(merged, (window, coverage), hints.interval_s, about)),
     )

@@ -237,7 +237,10 @@ def _teams(plan: Plan) -> list[job_screen.Line]:
     text = join(parts) + (_(" and {more} more", more=more) if more > 0 else "")
     for row in free:
         usd, then = whole_dollars(row.usd), whole_dollars(row.recommended_usd)
-        text = _("{teams}; held by no job {usd} -> {then}", teams=text, usd=usd, then=then)
+        if row.usd:
+            text = _("{teams}; held by no job {usd} -> {then}", teams=text, usd=usd, then=then)
+        elif row.recommended_usd:
+            text = _("{teams}; GPUs that jobs leave, still billed: {usd}", teams=text, usd=then)
     return [
         job_screen.Line(
             label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text

@@ -161,8 +161,10 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         where = _("{where} (assumed, {price}; --machine sets it)", where=where, price=price)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
+    rests = _notes(job, plan.warnings, "read.idle-end")
+    facts.extend(Line(label=_("Idle"), text=translate_text(note)) for note in rests)
     actions = _actions(job, plan)
-    reasons = _why_nothing_moves(job)
+    reasons = _why_nothing_moves(job, actions)
     facts.extend(line for line in reasons if line.kind == "advice")
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
@@ -203,12 +205,12 @@ def assumed_price(offer: RentedOffer, job: JobPlan, plan: Plan) -> str:
     return _("{usd} a GPU-hour", usd=usd)
 
 
-def _why_nothing_moves(job: JobPlan) -> list[Line]:
-    """Return why nothing moves; below what is to be done here, as a note."""
+def _why_nothing_moves(job: JobPlan, actions: Sequence[Action]) -> list[Line]:
+    """Return why nothing moves; below what is to be done, or is cheaper, as a note."""
     now = job.answer.now
     if job.choice is not None or ends_machine(job) or (now is not None and now.mends_limit):
         return []
-    if now is None or job.answer.reason is None:
+    if not (actions or now) or job.answer.reason is None:
         return [Line(label=_("Advice"), text=stay(job), kind="advice")]
     return [Line(label=_("Why stay"), text=translate_text(job.answer.reason), kind="note")]
 

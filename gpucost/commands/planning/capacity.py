@@ -177,7 +177,8 @@ _VERDICTS = {
 
 
 def print_capacity(document: CapacityDocument, output: Output) -> None:
-    """Print the table of sizes, what it rests on, and the answer."""
+    """Print the answer, the table of sizes, and what it rests on."""
+    output.insist(answer_text(document))
     trace = document.trace
     title = (
         f"{trace.file}: {counted(trace.jobs, 'job')} of up to "
@@ -201,7 +202,6 @@ def print_capacity(document: CapacityDocument, output: Output) -> None:
         output.say(f"note: {note}")
     for assumption in document.assumptions if output.verbose else ():
         output.say(f"assumed: {assumption}.")
-    output.insist(answer_text(document))
 
 
 def answer_text(document: CapacityDocument) -> str:

@@ -50,6 +50,7 @@ from planner.plan.job import Now, Proof
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import Profile
+from planner.signals.program_places import has_guessed_times
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.listing import as_typed, listed
@@ -363,6 +364,8 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     if not names:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
+    if any(has_guessed_times(profile) for profile in profiles):
+        return _(", from {files}", files=shown)
     if hours < 1:
         if hours < _ONE_MINUTE_H:
             return _(", from {files} ({seconds} s)", files=shown, seconds=f"{3600 * hours:.0f}")

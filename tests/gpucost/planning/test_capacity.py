@@ -23,6 +23,13 @@ def _trace(folder: Path, days: int = 30, each: int = 4) -> str:
     return str(path)
 
 
+def test_the_verdict_comes_first(call: Call, tmp_path: Path) -> None:
+    """A reader sees the answer before what it rests on."""
+    ran = call("capacity", _trace(tmp_path), "--gpus", "1..8", "--now", "8", "--draws", "2")
+    said = [line for line in ran.err.splitlines() if not line.startswith("replaying")]
+    assert said[0].startswith("No: fewer are enough. 4 GPUs")
+
+
 @pytest.mark.parametrize(
     ("now", "verdict", "gpus"), [(2, "more", 4), (4, "keep", 4), (8, "fewer", 4)]
 )

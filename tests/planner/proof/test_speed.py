@@ -97,12 +97,13 @@ def test_rates_of_one_unit_compare() -> None:
 
 
 def test_nothing_in_common_is_refused_for_both() -> None:
-    """Images against tokens cannot be compared; both runs are named with what they have."""
+    """Images against tokens cannot be compared: why comes first, then what each run has."""
     one = structs.replace(BEFORE, step=None)
     other = structs.replace(one, work=Work(unit="token", rate_per_s=9.0))
     with pytest.raises(InputError) as refused:
         speed_up(run(one, name="one"), run(other, name="other"))
     assert [problem.split(":")[0] for problem in refused.value.problems] == [
+        "the runs cannot be compared",
         "one.json",
         "other.json",
     ]
