@@ -47,6 +47,7 @@ from telemetry.profiling.window import (
 )
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import stem
+from telemetry.readers.recording_builder import left_out
 from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import JobLabels, Recording, Served
@@ -281,7 +282,8 @@ def _without_impossible(merged: Recording, hints: Hints) -> Recording:
         read = samples[slot].astype(float)
         over = read > _MEMORY_OVER_TOTAL * samples[_GPU].map(room_gib).astype(float)
         if over.any():
-            note = f"{slot}: {int(over.sum())} values left out: above the device's memory."
+            of, reason = int(read.notna().sum()), "above the device's memory"
+            note = left_out(slot, int(over.sum()), of, reason)
             samples, notes = samples.assign(**{slot: read.mask(over)}), (*notes, note)
     return replace(merged, samples=samples, notes=notes)
 

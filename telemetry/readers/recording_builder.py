@@ -313,8 +313,18 @@ class RecordingBuilder:
     ) -> None:
         if count := int(wrong.sum()):
             self.missing[f"{slot} {reason}"] += count
-            self.notes.append(f"{slot}: {count} values left out: {reason}.")
+            self.notes.append(left_out(slot, count, int(np.isfinite(values).sum()), reason))
             values[wrong] = np.nan
+
+
+_MUCH = 0.1  # of a column; a stray value is not its unit
+
+
+def left_out(slot: str, n: int, of: int, reason: str) -> str:
+    """Return that `n` of `of` values of a slot cannot be; of many, that its unit may change."""
+    if n < _MUCH * of or n == 1:
+        return f"{slot}: {n} values left out: {reason}."
+    return Message("read.unit-changes", slot=slot, n=n, of=of, reason=reason)
 
 
 def _figure(value: float | None) -> float | None:

@@ -267,6 +267,7 @@ _FIRST = frozenset(
         "read.moved",
         "read.no-seconds",
         "read.rows-as-gpus",
+        "read.unit-changes",
         "read.world",
         "invoice.covered",
     )

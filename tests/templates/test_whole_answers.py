@@ -148,3 +148,16 @@ def test_gpus_that_jobs_leave_are_called_so() -> None:
     screen = fleet_screen(replace(made, teams=(*made.teams, free)))
     by_team = next(line.text for line in screen.facts if line.label == "By team")
     assert by_team.endswith("; GPUs that jobs leave, still billed: $10,025")
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(180, 2), (1, 0)])
+def test_a_unit_that_changes_half_way_is_said(tmp_path: Path, wrong: int, said: int) -> None:
+    """From W to mW and from MiB to bytes in half of the rows; one stray value is none of that."""
+    path = Path(log(tmp_path, ((60, 97),)))
+    lines = path.read_text().splitlines()
+    for row in range(len(lines) - wrong, len(lines)):
+        name, busy, _memory, _power = lines[row].rsplit(", ", 3)
+        lines[row] = f"{name}, {busy}, {60000 * 2**20} MiB, 380000.00 W"
+    path.write_text("\n".join(lines) + "\n")
+    texts = [line.text for line in screen_of(read_telemetry(path)).notes]
+    assert len([text for text in texts if "unit of the column may have changed" in text]) == said
