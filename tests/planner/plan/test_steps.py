@@ -26,7 +26,7 @@ def test_fewer_gpus_name_their_machine_and_what_it_costs() -> None:
     (job,) = plan(half_used(), offers=(PAIR, SINGLE), machine_only=True).jobs
     assert job.now is not None
     assert job.now.actions == ("fewer-gpus",)
-    assert "1: example/single" in job.now.what
+    assert "1 on example/single" in job.now.what
     assert job.now.usd is not None
     assert job.now.usd.mid == pytest.approx(Decimal(800), rel=Decimal("0.01"))
 
@@ -67,7 +67,7 @@ def test_two_gpus_that_hardly_work_become_one() -> None:
     assert job.now.actions == ("fewer-gpus",)
     assert job.now.usd is not None
     assert job.now.usd.mid == pytest.approx(Decimal(200), rel=Decimal("0.01"))
-    assert "1: example/single" in job.now.what
+    assert "1 on example/single" in job.now.what
     unread = planned(kind="simulation")
     (option,) = [o for o in unread.options if o.offer == SINGLE]
     assert option.hours.high > 1.9 * unread.baseline.hours.mid
