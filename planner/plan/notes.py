@@ -247,12 +247,12 @@ def _gaps(job: JobDraft) -> Iterator[Message]:
 def _idle_end(job: JobDraft) -> Iterator[Message]:
     """Yield that a recording ends with the GPUs at rest for much of it, where no cause says so."""
     profile, window = job.profile, job.profile.window
-    said = any(finding.code == LEFT_ON for finding in job.findings)
-    if said or window is None or window.duration_s is None or has_guessed_times(profile):
+    is_named = any(finding.code == LEFT_ON for finding in job.findings)
+    if is_named or window is None or window.duration_s is None or has_guessed_times(profile):
         return
     for note in profile.provenance.notes:
-        if getattr(note, "code", "") == "read.idle-ends":
-            lead_s, tail_s = (float(note.params[name]) for name in ("lead", "tail"))
+        if isinstance(note, Message) and note.code == "read.idle-ends":
+            lead_s, tail_s = (float(str(note.params[name])) for name in ("lead", "tail"))
             if tail_s > _FEW_GAPS * (whole_s := lead_s + window.duration_s + tail_s):
                 minutes = {"tail": tail_s / _MINUTE_S, "whole": whole_s / _MINUTE_S}
                 yield Message("note.about", job=job.name, note=Message("read.idle-end", **minutes))

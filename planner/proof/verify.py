@@ -262,10 +262,7 @@ def verify(
     dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
     predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)
-    verdict, why = _unprovable(before, after, speed) or _verdict(subject, speed, dollars, losses)
-    drift = _drift(before, after)
-    if drift and why.endswith(_TOO_WIDE):
-        why = f"{why.removesuffix(_TOO_WIDE)}: {drift} widens it. Run again once it has settled."
+    verdict, why = _judged(before, after, speed, _verdict(subject, speed, dollars, losses))
     bill = _bill(dollars, assumptions.bills, before.profile.job.name)
     return Proof(
         before=before,
@@ -368,6 +365,17 @@ def _verdict(
     if losses.alike == "changed":
         return "not-proved", losses.why
     return "proved", f"{subject_text} is {directions[0]}, at both ends of the 95 % interval."
+
+
+def _judged(
+    before: MeasuredRun, after: MeasuredRun, speed: MeasuredRatio, verdict: tuple[Verdict, str]
+) -> tuple[Verdict, str]:
+    """Return the verdict of two runs, or why they prove nothing; a drift that widens it is said."""
+    judged, why = _unprovable(before, after, speed) or verdict
+    drift = _drift(before, after)
+    if drift and why.endswith(_TOO_WIDE):
+        why = f"{why.removesuffix(_TOO_WIDE)}: {drift} widens it. Run again once it has settled."
+    return judged, why
 
 
 def _unprovable(

@@ -53,6 +53,12 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
     )
     longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
+    steps = _fleet_actions(plan, tries)
+    if assumed:  # what is saved is saved of what nobody stated
+        steps = [
+            replace(a, text=_("{text}, against the assumed machine", text=a.text)) if a.cost else a
+            for a in steps
+        ]
     more = sum(len(group.jobs) for group in groups[shown:])
     return job_screen.FirstScreen(
         title=_fleet_title(plan, gpus, rows) + read_from,
@@ -64,7 +70,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
-        actions=(*stopped, *tries, *_fleet_actions(plan, tries)),
+        actions=(*stopped, *tries, *steps),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(
             *_fleet_doubts(plan),

@@ -12,6 +12,7 @@ from gpucost.api import read_telemetry
 from planner.choice.requirements import Requirements
 from planner.pipeline import draft_plan
 from planner.plan.making import to_plan
+from planner.plan.plan import Plan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from planner.signals.program_places import has_guessed_times
@@ -161,3 +162,24 @@ def test_a_unit_that_changes_half_way_is_said(tmp_path: Path, wrong: int, said: 
     path.write_text("\n".join(lines) + "\n")
     texts = [line.text for line in screen_of(read_telemetry(path)).notes]
     assert len([text for text in texts if "unit of the column may have changed" in text]) == said
+
+
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_a_saving_of_an_assumed_fleet_says_what_it_rests_on(*, is_stated: bool) -> None:
+    """Nobody named today's machine: what is saved is saved of an assumption."""
+    made = plan_of_fleet(is_stated=is_stated)
+    screen = fleet_screen(made)
+    saving = [action.text for action in screen.actions if action.cost is not None]
+    assert saving
+    assert {"against the assumed machine" in text for text in saving} == {not is_stated}
+
+
+def plan_of_fleet(*, is_stated: bool) -> Plan:
+    """The plan of the fleet of the examples, with its machine or without."""
+    folder, day = Path(__file__).resolve().parents[2] / "examples" / "fleet", date(2026, 11, 22)
+    paths = sorted(folder.glob("infer-*.json"))
+    jobs = [parse_profiles(path.read_bytes(), path.name)[0] for path in paths]
+    if not is_stated:
+        nothing = {"provider": None, "instance_type": None, "region": None}
+        jobs = [replace(job, hardware=replace(job.hardware, **nothing)) for job in jobs]
+    return to_plan(draft_plan(tuple(jobs), load_catalog(day), Requirements(), as_of=day))
