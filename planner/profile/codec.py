@@ -138,8 +138,8 @@ def _parse_one(raw: object, wrong: Problems) -> Profile:
     if profile is None:
         return Profile()
     provenance = profile.provenance
-    again = (restore(note, provenance.messages) for note in provenance.notes)
-    provenance = msgspec.structs.replace(provenance, notes=(*again, *notes), messages={})
+    again = (restore(note, provenance.messages or {}) for note in provenance.notes)
+    provenance = msgspec.structs.replace(provenance, notes=(*again, *notes), messages=None)
     return msgspec.structs.replace(profile, provenance=provenance)
 
 
@@ -416,7 +416,7 @@ def dump(profiles: tuple[Profile, ...]) -> str:
 
 def _plain(profile: Profile) -> dict[str, Any]:
     messages = save(note for note in profile.provenance.notes if isinstance(note, Message))
-    provenance = msgspec.structs.replace(profile.provenance, messages=messages)
+    provenance = msgspec.structs.replace(profile.provenance, messages=messages or None)
     profile = msgspec.structs.replace(profile, provenance=provenance)
     plain: dict[str, Any] = _short(
         msgspec.to_builtins(

@@ -577,7 +577,7 @@ class Provenance(fields.Record, frozen=True, kw_only=True):
 
     sources: fields.Several[Source] = ()
     notes: tuple[str, ...] = ()
-    messages: Mapping[str, SavedMessage] = {}
+    messages: Mapping[str, SavedMessage] | None = None
 
 
 class Profile(fields.Record, frozen=True, kw_only=True):
