@@ -427,11 +427,14 @@ def _shortlist(
     then of each kind of machine, up to a screenful.
     """
     hours = min((candidate.hours_mid for candidate in candidates), default=None)
-    fastest = islice((c for c in ranked if c.hours_mid == hours), 1)
+    equal = [candidate for candidate in candidates if candidate.hours_mid == hours]
+    cheapest = _lazily_sorted(
+        equal, lambda c: (c.lowest_usd,), lambda c: (c.expected, c.offer.place, ranked.key(c))
+    )
     mended = [d for d in candidates if d.actions and context.baseline.has_size(d.offer)]
     # Here before another region.
     stays = sorted(mended, key=lambda d: (not d.stays, ranked.key(d)))[:1]
-    chosen = {id(candidate): candidate for candidate in (*named, *fastest, *stays)}
+    chosen = {id(candidate): candidate for candidate in (*named, *islice(cheapest, 1), *stays)}
     today, paid = context.baseline.offer, context.baseline.cost
 
     def neighbor(candidate: Candidate) -> object:

@@ -49,6 +49,7 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED
 from pricing.errors import InputError
+from pricing.hardware import Gpu
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
@@ -69,13 +70,25 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
         True: _that_fit(ways, context),
         False: _elsewhere(ways, context),
     }  # by: the size of today
-    speeds: _ByLayout = {}
-    for size in (size for offer in _offered(context) for size in _sizes(offer, context)):
-        fitting, refused = _consider(size, context, ways_on[size.today], speeds)
-        candidates.extend(fitting)
+    sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
+    why_not = [refusal(size, context) for size in sizes]
+    fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
+    kernels = {gpu.name: _kernels(gpu, context) for gpu in {size.offer.card for size in fit}}
+    layouts = {(_layout(size, context), size.today) for size in fit}
+    speeds = {
+        (layout, today): _speeds(layout, context, ways_on[today], kernels[layout.chip.name])
+        for layout, today in layouts
+    }
+    for size, unable in zip(sizes, why_not, strict=True):
+        refused = [unable] if unable else []
+        if unable is None:
+            layout, today = _layout(size, context), size.today
+            speed = speeds[layout, today]
+            fitting, refused = _consider(size, layout, speed, context, ways_on[today])
+            candidates.extend(fitting)
+            if fitting:  # why all copies of today are needed is told beside what else it can do
+                refused = [why for why in refused if why.offer != size.offer.name]
         for why in refused:
-            if fitting and why.offer == size.offer.name:
-                continue  # why all copies of today are needed is told beside what else it can do
             before = rejected.setdefault((why.offer, why.reason), why)
             if why.excess < before.excess:
                 rejected[why.offer, why.reason] = why
@@ -127,11 +140,22 @@ class _Speeds(NamedTuple):
     done: dict[tuple[str, ...], Estimate]
 
 
-def _speeds(layout: Layout, context: JobContext, ways: Iterable[Way]) -> _Speeds | InputError:
+def _kernels(gpu: Gpu, context: JobContext) -> Estimate | InputError:
+    """Return the speed-up of the kernels on a GPU; an error where a specification is missing."""
+    try:
+        return context.predictions.kernels(gpu)
+    except InputError as error:
+        return error
+
+
+def _speeds(
+    layout: Layout, context: JobContext, ways: tuple[Way, ...], kernels: Estimate | InputError
+) -> _Speeds | InputError:
     """Return the speed-ups on a layout; an error where a specification is missing."""
+    if isinstance(kernels, InputError):
+        return kernels
     done = {way.codes: _with_batch(way, layout, context) for way in (_NOTHING_DONE, *ways)}
     try:
-        kernels = context.predictions.kernels(layout.chip)
         speeds = context.predictions.speeds(layout, done.values(), kernels)
     except InputError as error:
         return error
@@ -149,22 +173,17 @@ def _with_batch(way: Way, layout: Layout, context: JobContext) -> Way:
     )
 
 
-# What was predicted on a layout, of the size of today or of another.
-_ByLayout = dict[tuple[Layout, bool], _Speeds | InputError]
-
-
 def _consider(
-    size: OnSale, context: JobContext, ways: tuple[Way, ...], predicted: _ByLayout
+    size: OnSale,
+    layout: Layout,
+    speeds: _Speeds | InputError,
+    context: JobContext,
+    ways: tuple[Way, ...],
 ) -> tuple[list[Candidate], list[Rejected]]:
-    """Return the candidates of an offer, and why it, or other ways to run the job there, fail."""
+    """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
     fitting: list[Candidate] = []
     over: list[Rejected] = []
     offer = size.offer
-    if (unable := refusal(size, context)) is not None:
-        return [], [unable]
-    layout = _layout(size, context)
-    on = layout, size.today
-    speeds = predicted[on] = predicted.get(on) or _speeds(layout, context, ways)
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
     placed = _taken(size, layout, speeds.kernels, context)
@@ -289,7 +308,7 @@ def price_changes(
     """Return what actions together save on today's machine in the period, of what it costs."""
     size, ways = context.sized(today), tuple(map(Way.of, changes))
     layout = _layout(size, context)
-    speeds = _speeds(layout, context, ways)
+    speeds = _speeds(layout, context, ways, _kernels(today.card, context))
     if isinstance(speeds, InputError):
         raise speeds
     placed, saves = _taken(size, layout, speeds.kernels, context), []
