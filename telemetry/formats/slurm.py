@@ -163,7 +163,8 @@ def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> Iterato
         sum(job.gpus * job.length_s for job in some) / 3600 for some in (unwatched, jobs)
     )
     if unwatched:
-        counts = {"n": len(unwatched), "jobs": len(jobs)}
+        gpus = sum(job.gpus for job in unwatched)
+        counts = {"n": len(unwatched), "jobs": len(jobs), "gpus": gpus}
         yield Message("read.unwatched", **counts, hours=hours, total=total)
 
 

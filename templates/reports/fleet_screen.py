@@ -52,6 +52,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
         2 * (len(stopped) + len(tries)) + 2 * len(assumed) + len(by_team) + (" --fleet" in command)
     )
     longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
+    longer += 3 * len(_unwatched_notes(plan))
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     steps = _fleet_actions(plan, tries)
     if assumed:  # what is saved is saved of what nobody stated
@@ -61,10 +62,11 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
         ]
     more = sum(len(group.jobs) for group in groups[shown:])
     return job_screen.FirstScreen(
-        title=_fleet_title(plan, gpus, rows) + read_from,
+        title=_fleet_title(plan, gpus, rows) + _unwatched_jobs(plan) + read_from,
         facts=(
             job_screen.Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
             *assumed,
+            *_unwatched(plan, paid),
             *_wasted_by_all(causes, wasted, paid),
             *by_team,
         ),
@@ -157,6 +159,31 @@ def _assumed(plan: Plan) -> list[job_screen.Line]:
         machines = _("{where} ({price})", where=machines, price=prices[machines])
     text = _("{machines}; --machine says what it is", machines=machines)
     return [job_screen.Line(label=_("Assumed"), text=text, kind="note")]
+
+
+def _unwatched_notes(plan: Plan) -> list[Message]:
+    """Return what was read of jobs that held GPUs of which nobody knows the use, once a source."""
+    notes = [note for _job, note in map(job_screen.note_of, plan.warnings) if note is not None]
+    return [note for note in dict.fromkeys(notes) if note.code == "read.unwatched"]
+
+
+def _unwatched_jobs(plan: Plan) -> str:
+    """Return how many more jobs there are on how many GPUs; empty for none."""
+    counts = [note.params for note in _unwatched_notes(plan)]
+    jobs, gpus = (sum(int(str(count[name])) for count in counts) for name in ("n", "gpus"))
+    return _(" and {n} not watched on {gpus}", n=jobs, gpus=gpus) if jobs else ""
+
+
+def _unwatched(plan: Plan, paid: Decimal) -> Iterator[job_screen.Line]:
+    """Yield the hours of GPUs that nobody watched, and their dollars at what the others cost."""
+    priced = [job for job in plan.jobs if job.baseline.cost.total is not None]
+    hours = sum((job_screen.gpus_of(j) or 0) * float(j.baseline.hours.mid) for j in priced)
+    for note in _unwatched_notes(plan):
+        text = translate_text(note)
+        if hours:
+            usd = paid * Decimal(str(float(str(note.params["hours"])) / hours))
+            text += " " + _("At what the others cost: {usd} paid.", usd=whole_dollars(usd))
+        yield job_screen.Line(label=_("Unwatched"), text=text, kind="note")
 
 
 def _mean_busy(plan: Plan) -> float | None:

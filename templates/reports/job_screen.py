@@ -230,6 +230,7 @@ def _sharing(job: JobPlan, plan: Plan) -> str:
 def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     """Return what a reader must know of the recording, and before the recommended change."""
     option, today, texts = job.choice, job.baseline, list(doubts_of_recording(plan, job.name))
+    texts += map(translate_text, _notes(job, plan.warnings, "read.unwatched"))
     full = (f.cause for f in job.findings if f is not job.verdict and f.code == _TOO_LARGE)
     texts += map(translate_text, full)
     if option is None:

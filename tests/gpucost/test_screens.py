@@ -184,3 +184,27 @@ def test_a_row_of_a_fleet_keeps_the_name_of_its_job(
     rows = [line for line in shown.splitlines() if " -> " in line]
     assert [row.split()[0] for row in rows] == ["fsdp-13b", "visual-search"], shown
     assert any(row.endswith("…") for row in rows), shown
+
+
+def test_gpus_that_nobody_watched_are_on_the_screen_with_their_dollars(
+    call: Call, write: Write
+) -> None:
+    """Use 0 and memory 0 are of an idle GPU or of none read: 4 of 6 GPUs, 40 h at $1.31 are $52."""
+
+    def job(name: str, number: int, gpus: int, used: str) -> str:
+        row = f"{number}|{name}|2026-06-01T12:00:00|10:00:00|gres/gpu:a100={gpus}|"
+        return f"{row}\n{number}.0|x||10:00:00||{used}\n"
+
+    head = "JobID|JobName|Start|Elapsed|AllocTRES|TRESUsageInTot\n"
+    seen, zero = "gres/gpumem=9G,gres/gpuutil=50", "gres/gpumem=0M,gres/gpuutil=0"
+    two = head + job("a", 1, 1, seen) + job("b", 2, 4, zero)
+    single = call("plan", write("sacct.txt", two), "--price", "1.31", "-q")
+    assert "held GPUs for 40.0 of 50.0 GPU hours" in " ".join(single.out.split())
+    source = write("jobs.txt", two + job("c", 3, 1, seen))
+    screen = " ".join(call("plan", source, "--price", "1.31", "-q").out.split())
+    assert "2 jobs on 2 GPUs and 1 not watched on 4," in screen
+    assert "held GPUs for 40.0 of 60.0 GPU hours and were not watched: use unknown" in screen
+    assert "At what the others cost: $52 paid." in screen
+    shown = " ".join(call("diagnose", source).out.split())
+    assert "held GPUs for 40.0 of 60.0 GPU hours" in shown
+    assert shown.count("a: ") == 1  # a verdict that is in sight is not said again

@@ -31,6 +31,7 @@ from planner.signals.signals import read_signals
 from telemetry.readers.hints import Hints
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
+from templates.reports.job_screen import note_of
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
@@ -93,7 +94,11 @@ _JOBS_REPEATED = 8
 def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
     """Print each job's findings as sentences, the verdict first; again where it scrolled away."""
     printed = sum(_print_job(profile, findings) for profile, findings in judged)
-    if printed + _AROUND > terminal_height() or len(judged) > 1:
+    notes = dict.fromkeys(note for profile, _findings in judged for note in profile.provenance.notes)
+    for text, (_job, note) in zip(notes, map(note_of, notes), strict=True):
+        if note is not None and note.code == "read.unwatched":
+            printed += print_prose(translate_text(text))
+    if printed + _AROUND > terminal_height():
         wasteful = sorted(judged, key=lambda entry: -_wasted(entry[1]))
         for profile, findings in wasteful[:_JOBS_REPEATED]:
             print_prose(_verdict(profile, findings))
