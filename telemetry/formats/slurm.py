@@ -229,7 +229,8 @@ def _job(
 def _readings(job: _Job, number: int, builder: RecordingBuilder) -> list[DeviceRow]:
     if job.jobstats is not None and job.jobstats.gpus:
         builder.notes.append(Message("read.jobstats-means"))
-        return _halves(job.jobstats.gpus, job.start_s, job.jobstats.length_s, job.name)
+        gpus = [replace(gpu, model=job.model) for gpu in job.jobstats.gpus]
+        return _halves(gpus, job.start_s, job.jobstats.length_s, job.name)
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
@@ -238,6 +239,9 @@ def _readings(job: _Job, number: int, builder: RecordingBuilder) -> list[DeviceR
     cells = {} if busy is None else {_BUSY: repr(min(100.0, busy / job.gpus))}
     if used_gib is not None:
         cells[_USED_BYTES] = repr(used_gib * GIB / job.gpus)
+    cores = int(_counts(job.steps[0].get(_ALLOCATED) or "").get("cpu", "0"))
+    if cores and (cpu_s := _cpu_s(job.steps[1:])) is not None:
+        cells[_CPU] = repr(100 * cpu_s / (cores * job.length_s))
     gpu = DeviceRow(cells=cells, model=job.model, host=job.host)
     gpus = [replace(gpu, device=f"{job.name} {number} {i}", index=i) for i in range(job.gpus)]
     return _halves(gpus, job.start_s, job.length_s, job.name)
@@ -253,9 +257,30 @@ def _usage_of_steps(job: _Job) -> tuple[float | None, float | None]:
     return busy, memory if memory > 0 else None
 
 
+def _cpu_s(steps: Sequence[_Row]) -> float | None:
+    """Return the CPU seconds of a job's steps; None where those of a step are not known.
+
+    A total is of all tasks of a step, a mean of each: a batch step has one, others state `NTasks`.
+    """
+    seconds = 0.0
+    for row in steps:
+        total, mean = (_counts(row.get(name) or "").get("cpu") for name in _USED[:2])
+        is_single = row[_ID].endswith((".batch", ".extern", ".interactive"))
+        tasks = "1" if total or is_single else row.get("ntasks") or ""
+        used_s = slurm_length_s(total or mean or "")
+        if used_s is None or not tasks.isdecimal():
+            return None
+        seconds += used_s * int(tasks)
+    return seconds if steps else None
+
+
+def _counts(tres: str) -> dict[str, str]:
+    """Return what Slurm's text counts, by name: `cpu=4,mem=9G`."""
+    return dict(part.split("=", 1) for part in tres.split(",") if "=" in part)
+
+
 def _usage(row: _Row) -> dict[str, float]:
-    text = next((row[name] for name in _USED if row.get(name)), "")
-    cells = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    cells = _counts(next((row[name] for name in _USED if row.get(name)), ""))
     usage = {}
     for name, scale in ((_UTILIZATION, 1.0), (_MEMORY, GIB)):
         match = _SIZE.fullmatch(cells.get(name, ""))

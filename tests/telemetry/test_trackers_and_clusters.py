@@ -308,6 +308,19 @@ def test_hours_of_jobs_that_nobody_watched_are_told(tmp_path: Path) -> None:
         _written(tmp_path, head + unseen)
 
 
+def test_the_cpu_of_slurms_steps_and_the_gpu_of_jobstats_are_read(tmp_path: Path) -> None:
+    """A batch step is one task, a step of 4 tasks has 4 means: 2 + 4 x 1 of 8 x 10 core-hours."""
+    head = "JobID|JobName|Start|Elapsed|NTasks|AllocTRES|TRESUsageInAve|AdminComment\n"
+    job = "1|a|2026-06-01T12:00:00|10:00:00||cpu=8,gres/gpu:a100=1||\n"
+    batch = "1.batch|x||10:00:00|1||cpu=02:00:00,gres/gpuutil=50|\n"
+    step = "1.0|x||10:00:00|{}||cpu=01:00:00,gres/gpuutil=0|\n"
+    for tasks, mean in (("4", pytest.approx(6 / 80)), ("", None)):
+        host = _written(tmp_path, head + job + batch + step.format(tasks))["a"].host
+        assert (host and host.cpu_util and host.cpu_util.mean) == mean
+    stored = f"2|b|2026-06-01T12:00:00|02:00:00||gres/gpu:a100=2||{_packed(JS1)}\n"
+    assert _written(tmp_path, head + stored)["b"].hardware.gpu == "a100"
+
+
 def test_accounts_of_slurm_become_jobs(tmp_path: Path) -> None:
     """GPUs typed and untyped count once, percent is shared, 0 everywhere is unknown, requeues."""
     found = _written(tmp_path, SACCT.format(packed=_packed(JS1)))

@@ -94,7 +94,9 @@ _JOBS_REPEATED = 8
 def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
     """Print each job's findings as sentences, the verdict first; again where it scrolled away."""
     printed = sum(_print_job(profile, findings) for profile, findings in judged)
-    notes = dict.fromkeys(note for profile, _findings in judged for note in profile.provenance.notes)
+    notes = dict.fromkeys(
+        note for profile, _findings in judged for note in profile.provenance.notes
+    )
     for text, (_job, note) in zip(notes, map(note_of, notes), strict=True):
         if note is not None and note.code == "read.unwatched":
             printed += print_prose(translate_text(text))
