@@ -1,7 +1,7 @@
 """The same work on two sets of machines: dollars, hours, what their links cost, break-even."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -19,9 +19,10 @@ from planner.profile.model import Hardware, Job, Profile
 from planner.profile.source import named_gpu
 from planner.signals.signals import memory_need_gib
 from pricing.catalog.catalog import Catalog, unknown_names
-from pricing.catalog.offer import Offer, parse_place
+from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import is_socketed, matching
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
@@ -153,7 +154,7 @@ def compare(
         links_usd=cents(lost) if first.offer.gpu == second.offer.gpu else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
         busy_fraction=None if profile is None else profile.busy_fraction,
-        warnings=tuple(dict.fromkeys(warned)),
+        warnings=tuple(dict.fromkeys((*_region_notes(first, second), *warned))),
     )
 
 
@@ -249,11 +250,36 @@ def _that_hold(machines: list[_Machines], profile: Profile | None) -> list[_Mach
     return holding
 
 
+def _sold_as(place: str, catalog: Catalog) -> list[Offer]:
+    """Return the offer of a name; of one without a region those of all its regions."""
+    provider, instance_type, region = parse_place(place)
+    key = (provider, instance_type, "on_demand")
+    sold = [
+        o
+        for o in catalog.offers
+        if (o.provider, o.instance_type, o.purchase) == key and not o.withdrawn
+    ]
+    is_open = region is None and len({o.usd_per_hour for o in sold}) > 1
+    return sold if is_open else [catalog.find(provider, instance_type, region)]
+
+
+def _region_notes(*sides: _Machines) -> Iterator[str]:
+    """Yield the region of a price, where the name of the machine says none."""
+    for side in sides:
+        offer = side.offer
+        if offer.region != EVERYWHERE and side.name.endswith(
+            f"{offer.provider}/{offer.instance_type}"
+        ):
+            yield Message("note.region", job=side.name, region=offer.region)
+
+
 def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list[_Machines]:
     full = catalog.full_place(name)
     if place := _PLACE.fullmatch(full):
-        offer = catalog.find(*parse_place(place[2]))
-        return [_Machines(name=name, offer=offer, count=int(place[1] or 1))]
+        return [
+            _Machines(name=name, offer=offer, count=int(place[1] or 1))
+            for offer in _sold_as(place[2], catalog)
+        ]
     match = _MACHINES.fullmatch(name)
     if match is None:
         raise InputError(

@@ -6,6 +6,7 @@ to the target. Probes on the same GPU model and another number of GPUs measure w
 costs, and so how more GPUs scale.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -73,7 +74,8 @@ def check_probes(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
             names = ", ".join(sorted(by_name))
             problems.append(
                 f"--probe: {probe.job.name} is the name of no job here ({names}); a probe is the "
-                "same job measured elsewhere, so give it the same job.name."
+                "same job measured elsewhere, so give it the same job.name: gpucost import SOURCE "
+                f"--name {shlex.quote(next(iter(by_name), probe.job.name))} -o probe.json."
             )
         elif relative_speed(job, probe) is None:
             problems.append(

@@ -139,3 +139,22 @@ def test_a_machine_of_eight_has_links(call: Call) -> None:
     for names, links in ((("8xH100", "8x1xH100"), "nvlink"), (("8xH100-PCIe", "8xL40S"), "pcie")):
         ran = call("compare", *names, "--as-of", DAY, "-f", "json")
         assert ran.json["sides"][0]["links"].startswith(links), names
+
+
+def test_a_machine_without_a_region_is_priced_in_its_cheapest(call: Call) -> None:
+    """As a plan takes it, and the note says where: the least of what is listed."""
+    prices = {
+        o.region: o.usd_per_hour
+        for o in load_catalog(date.fromisoformat(DAY)).offers
+        if (o.provider, o.instance_type, o.purchase) == ("aws", "g5.12xlarge", "on_demand")
+    }
+    assert len(set(prices.values())) > 1
+    ran = call("compare", "aws/g5.12xlarge", "aws/g5.48xlarge", "--as-of", DAY, "-f", "json")
+    assert ran.code == 0, ran.err
+    side = ran.json["sides"][0]
+    assert Decimal(side["usd_per_hour"]) == min(prices.values())
+    (note,) = (n for n in ran.json["warnings"] if n.startswith("aws/g5.12xlarge: region not"))
+    region = note.partition("taken from ")[2].partition(",")[0]
+    assert prices[region] == min(prices.values())
+    named = call("compare", f"aws/g5.12xlarge/{region}", "8x1xH100", "--as-of", DAY, "-f", "json")
+    assert not any("region not given" in note for note in named.json["warnings"])

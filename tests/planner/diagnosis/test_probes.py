@@ -57,7 +57,7 @@ def test_a_probe_that_adds_nothing_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("probe", "said"),
     [
-        (measured(1.0, name="other"), "no job here"),
+        (measured(1.0, name="other"), "no job here.* --name "),
         (replace(TODAY, work=None), "need a rate in one unit"),
         (replace(TODAY, work=Work(unit="token", rate_per_s=5.0)), "need a rate in one unit"),
     ],
