@@ -10,7 +10,7 @@ from pathlib import Path
 from planner.profile.kinds import SLOTS
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import is_date_line
-from telemetry.readers.units import ROLES, Meaning, meaning_of, spelled
+from telemetry.readers.units import HOST_UNITS, ROLES, Meaning, meaning_of, spelled
 from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
@@ -90,7 +90,8 @@ AMBIGUOUS = frozenset(
     {"memory_util", "mem_util", "gpu_memory_util", "gpu_mem_util", "memory_utilization", "mem"}
 )
 _UNIT_WORDS = re.compile(
-    r"^(.*?)[_ ](percent|pct|percentage|ratio|w|watts|mw|mib|mb|gib|gb|bytes|mhz|c|celsius)$"
+    r"^(.*?)[_ ](percent|pct|percentage|ratio|w|watts|mw|mib|mb|gib|gb|bytes|mhz|c|celsius"
+    r"|[kmg]i?b_s)$"
 )
 
 
@@ -110,7 +111,7 @@ def fold(header: str) -> tuple[str, str | None]:
         text, unit = text[: bracket.start()].rstrip(), spelled(bracket[1])
     text = re.sub(r"[\s.\-/]+", "_", text).strip("_")
     if unit is None and text not in _csv_names() and (worded := _UNIT_WORDS.match(text)):
-        text, unit = worded[1], spelled(worded[2])
+        text, unit = worded[1], spelled(worded[2].replace("_s", "/s"))
     return text, unit
 
 
@@ -124,7 +125,8 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
     name, unit = fold(header)
     holds = _csv_names().get(name)
     if holds is None or unit is None or holds.unit == "":
-        return holds
+        unclear = holds is not None and holds.target in HOST_UNITS  # a share, percent, which bytes?
+        return None if unclear else holds
     renamed = Meaning(target=holds.target, unit=unit, rank=holds.rank)
     return renamed if renamed.scale is not None else None
 

@@ -15,6 +15,7 @@ from math import isfinite
 from planner.profile.kinds import HARDWARE_XIDS
 from planner.profile.model import Column, Health
 from pricing.listing import counted, listed
+from pricing.message import Message
 from telemetry.readers.column_names import AMBIGUOUS, HEALTH, fold, names_of, unneeded
 from telemetry.readers.hints import Hints
 from telemetry.readers.units import SCALES
@@ -68,6 +69,9 @@ _OF_GPU = re.compile(
     r"gpu|dcgm|nvidia|nvml|cuda|vram|rocm|amd|xpu|hami|mig|_fb_|smi", re.IGNORECASE
 )
 
+# Of a log, those that may be of the machine around the GPUs.
+_OF_HOST = re.compile(r"(^|_)(cpu|ram|host|system|disk|net|network)(_|$)")
+
 _VENDOR = re.compile(r"^dcgm_fi_(dev|prof)_", re.IGNORECASE)
 
 
@@ -113,6 +117,14 @@ class Ledger:
             f"{self.not_needed} not needed. To read one: {_example(names)}."
         )
 
+    def host_note(self) -> Message | None:
+        """Return which names may be of the machine and are not clear enough to be read."""
+        names = sorted(name for name in self.unread if _OF_HOST.search(fold(name)[0]))
+        if not names:
+            return None
+        quoted = [repr(name) for name in names][:_SHOWN]
+        return Message("read.host-columns", columns=quoted, example=_example(names))
+
 
 def _example(names: Sequence[str]) -> str:
     """Return the `--map` of the name that is nearest to a known one."""
@@ -126,7 +138,8 @@ def _example(names: Sequence[str]) -> str:
         }
         if near := get_close_matches(own, fitting, n=1, cutoff=0.7):
             return f"--map '{name}={fitting[near[0]]}'"
-    return f"--map '{names[0]}=SLOT'"
+    cpu = next((name for name in names if fold(name)[0] == "cpu"), None)
+    return f"--map '{cpu}=host.cpu_util'" if cpu else f"--map '{names[0]}=SLOT'"
 
 
 def unmatched_map(hints: Hints, ledgers: Iterable[frozenset[str] | None]) -> list[str]:

@@ -251,9 +251,9 @@ class RecordingBuilder:
         """
         if self.is_capture:
             return tuple(self.notes)
-        unmapped = self.ledger.note()
+        unmapped = [*filter(None, (self.ledger.note(), self.ledger.host_note()))]
         faults = (f"{fault.sentence}." for fault in self.health)
-        notes = (read_as, *([unmapped] if unmapped else []), *faults, *self.notes)
+        notes = (read_as, *unmapped, *faults, *self.notes)
         return tuple(Message("note.about", job=self.name, note=note) for note in notes)
 
     def _checked(

@@ -265,6 +265,7 @@ _FIRST = frozenset(
         "note.gpus-unread",
         "note.paid-until",
         "note.replicas-of-gpus",
+        "read.host-columns",
         "read.moved",
         "read.no-seconds",
         "read.rows-as-gpus",

@@ -45,6 +45,36 @@ def test_a_column_that_is_not_understood_is_named(tmp_path: Path) -> None:
     assert (unread.source, unread.slot, unread.n) == ("frobnication_rate", None, 6)
 
 
+@pytest.mark.parametrize(
+    ("column", "cell", "field", "value"),
+    [
+        ("cpu_util [%]", "14", "cpu_util", 0.14),
+        ("host_cpu_utilization_ratio", "0.14", "cpu_util", 0.14),
+        ("cpu_busiest_core [%]", "98", "cpu_busiest_core", 0.98),
+        ("host_ram_used [GiB]", "8", "ram_used_gib", 8.0),
+        ("host_ram_used (MiB)", "8192", "ram_used_gib", 8.0),
+        ("host_net_rx_mb_s", "104.8576", "net_rx_mib_s", 100.0),
+        ("disk_read [MiB/s]", "50", "disk_read_mib_s", 50.0),
+    ],
+)
+def test_columns_of_the_machine_are_read_by_name_and_unit(
+    tmp_path: Path, column: str, cell: str, field: str, value: float
+) -> None:
+    """A person's own columns beside nvidia-smi's; 10^6 bytes are 0.953674 MiB."""
+    profile = read(tmp_path, log(column, cell))
+    assert getattr(profile.host, field).mean == pytest.approx(value, rel=1e-4)
+    assert "not understood" not in notes(profile)
+
+
+def test_columns_that_may_be_of_the_machine_are_asked_for(tmp_path: Path) -> None:
+    """Without a unit 0.9 is 0.9 % or 90 %, and cpu_percent may be of one process."""
+    for column in ("cpu_util", "cpu_percent"):
+        profile = read(tmp_path, log(column, "0.9"))
+        assert profile.host is None
+        said = f"may mean several things: '{column}'. If it is of the machine: --map '{column}="
+        assert f"{said}host.cpu_util'" in notes(profile)
+
+
 def test_columns_headed_by_dcgm_s_fields_are_read(tmp_path: Path) -> None:
     """Memory in MiB, power in W, bytes a second as such; more than a slot carries is left out."""
     names = ("DEV_GPU_UTIL", "DEV_FB_USED", "DEV_POWER_USAGE", "PROF_PCIE_RX_BYTES")
