@@ -250,9 +250,9 @@ def _that_hold(machines: list[_Machines], profile: Profile | None) -> list[_Mach
     return holding
 
 
-def _sold_as(place: str, catalog: Catalog) -> list[Offer]:
+def _sold_as(name: str, catalog: Catalog) -> list[Offer]:
     """Return the offer of a name; of one without a region those of all its regions."""
-    provider, instance_type, region = parse_place(place)
+    provider, instance_type, region = parse_place(name)
     key = (provider, instance_type, "on_demand")
     sold = [
         o

@@ -30,6 +30,7 @@ from pricing.listing import listed
 from pricing.message import Message, join
 from pricing.money import plain, whole_dollars
 
+_HOST_NAME = re.compile(r"(node|host|rank|worker|machine)[\W_]?\d+", re.IGNORECASE)
 _NAMED = 10
 """Most jobs of a fleet that one sentence names."""
 
@@ -54,6 +55,21 @@ def assumptions(jobs: Sequence[JobDraft], period: Period, needs: Requirements) -
         if period == "month" and job.work.fixed_work:
             notes.append(Message("note.same-work", job=job.name))
     return tuple(dict.fromkeys(notes))
+
+
+def _maybe_one_job(jobs: Sequence[JobDraft]) -> Iterator[str]:
+    """Yield the jobs that bear names of hosts, began together, ran as long and held as much."""
+    groups = defaultdict[tuple[object, ...], list[str]](list)
+    for job in jobs:
+        profile, window = job.profile, job.profile.window
+        is_host = _HOST_NAME.search(job.name) and not profile.job.kind.answers
+        if is_host and window and window.start:
+            minutes = (window.start.timestamp() // 60, round((window.duration_s or 0.0) / 60))
+            sort = (re.sub(r"\d+", "#", job.name), profile.hardware.gpu, profile.gpu_count)
+            groups[*sort, *minutes].append(job.name)
+    for names in groups.values():
+        if len(names) > 1:
+            yield Message("note.maybe-one-job", jobs=listed(names, _NAMED))
 
 
 def _of_slice(job: JobDraft) -> str | None:
@@ -136,6 +152,7 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
             notes.append(Message("note.nothing-feasible", job=job.name))
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             notes.extend(bill.warnings if bill else ())
+    notes.extend(_maybe_one_job(jobs))
     notes.extend(_fewer_copies(jobs))
     notes.extend(_on_paid_machines(jobs))
     notes.extend(_spot(jobs))

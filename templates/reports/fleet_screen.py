@@ -89,7 +89,11 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
 
 def _fleet_doubts(plan: Plan) -> Iterator[job_screen.Line]:
     """Yield the number of jobs of which too little was read, and of recordings in doubt."""
-    labels = {"read.early-ends": _("Ended"), _BUDGET: _("Budget")}
+    labels = {
+        "read.early-ends": _("Ended"),
+        _BUDGET: _("Budget"),
+        "note.maybe-one-job": _("Note"),
+    }
     notes = map(job_screen.note_of, (*plan.warnings, *plan.assumptions))
     for note in dict.fromkeys(note for _job, note in notes):
         if note is not None and note.code in labels:

@@ -208,3 +208,23 @@ def test_gpus_that_nobody_watched_are_on_the_screen_with_their_dollars(
     shown = " ".join(call("diagnose", source).out.split())
     assert "held GPUs for 40.0 of 60.0 GPU hours" in shown
     assert shown.count("a: ") == 1  # a verdict that is in sight is not said again
+
+
+@pytest.mark.parametrize(
+    ("second", "later_h", "may_be"), [("node1", 10, True), ("node1", 11, False), ("b", 10, False)]
+)
+def test_logs_of_two_hosts_may_be_of_one_job(
+    call: Call, write: Write, second: str, later_h: int, *, may_be: bool
+) -> None:
+    """The same minute, length and GPUs under names of hosts: else nothing is asked."""
+    head = "timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB]\n"
+    for name, hour in (("node0", 10), (second, later_h)):
+        cells = f"0, GPU-{name}, NVIDIA A10, 90 %, 9000 MiB"
+        rows = (f"2026/11/16 {hour}:{minute:02d}:00.000, {cells}\n" for minute in range(20))
+        path = write(f"{name}.csv", head + "".join(rows))
+    folder = path.rpartition("/")[0] or "."
+    ran = call("plan", folder, "--price", "1", "--kind", "training", "-q")
+    assert ("node0, node1 began together" in " ".join(ran.out.split())) is may_be, ran.err
+    if may_be:
+        joined = call("plan", folder, "--price", "1", "--jobs-by", "folder", "-q")
+        assert "began together" not in joined.out
