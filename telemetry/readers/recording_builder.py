@@ -321,8 +321,11 @@ _MUCH = 0.1  # of a column; a stray value is not its unit
 
 
 def left_out(slot: str, n: int, of: int, reason: str) -> str:
-    """Return that `n` of `of` values of a slot cannot be; of many, that its unit may change."""
-    if n < _MUCH * of or n == 1:
+    """Return that `n` of `of` values of a slot cannot be; of many, that its unit may change.
+
+    Where all cannot be, nothing changed.
+    """
+    if not _MUCH * of <= n < of or n == 1:
         return f"{slot}: {n} values left out: {reason}."
     return Message("read.unit-changes", slot=slot, n=n, of=of, reason=reason)
 

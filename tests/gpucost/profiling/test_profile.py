@@ -284,7 +284,7 @@ def test_a_killed_measurement_leaves_its_capture(
     assert imported.returncode == 0
 
 
-@pytest.mark.parametrize(("most_bytes", "left"), [(4096, "profile.json"), (1024, None)])
+@pytest.mark.parametrize(("most_bytes", "left"), [(8192, "profile.json"), (1024, None)])
 def test_a_full_disk_costs_later_readings_only(
     empty_folder: Path, most_bytes: int, left: str | None
 ) -> None:
