@@ -4,15 +4,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from pathlib import Path
 from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from threading import Thread
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import click
 
@@ -272,18 +274,15 @@ class ReachableProviders:
         )
 
 
-_REACHED_S = 2.5
-_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+_REACHED_S = 2.0
 
 
-def _tell_unreached(providers: Iterable[str], journal: Journal, output: Output) -> None:
+def tell_unreached(providers: Iterable[str], journal: Journal, output: Output) -> None:
     """Say within 3 s that a provider cannot be reached, and what burns there by the last record.
 
     It is asked all the same: a slow network must not keep a machine alive.
     """
     names = [name for name in providers if CLOUDS[name].address]
-    if not names or any(os.environ.get(name) for name in _PROXIES):
-        return
     faults: dict[str, str] = dict.fromkeys(names, f"no answer in {_REACHED_S:g} s")
     threads = [Thread(target=_reach, args=(name, faults), daemon=True) for name in names]
     for thread in threads:
@@ -300,23 +299,24 @@ def _tell_unreached(providers: Iterable[str], journal: Journal, output: Output) 
 
 
 def _reach(name: str, faults: dict[str, str]) -> None:
-    parts = urlsplit(os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address)
-    kind = HTTPConnection if parts.scheme == "http" else _answering_https
+    """Note whether a provider, also behind a proxy, answers at all; it need not know who asks."""
+    url = os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address
+    context = SSLContext(PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, CERT_NONE
+    opener = build_opener(HTTPSHandler(context=context), _NoRedirect)
     try:
-        with closing(kind(parts.hostname or "", parts.port, timeout=_REACHED_S)) as connection:
-            connection.request("HEAD", "/")
-            connection.getresponse()
+        opener.open(Request(url, method="HEAD"), timeout=_REACHED_S).close()  # noqa: S310 - ours
+    except HTTPError:  # an answer
+        faults[name] = ""
     except (OSError, ValueError, HTTPException) as error:
-        faults[name] = f"{parts.hostname}: {error}"
+        faults[name] = f"{urlsplit(url).hostname}: {getattr(error, 'reason', error)}"
     else:
         faults[name] = ""
 
 
-def _answering_https(host: str, port: int | None, timeout: float) -> HTTPSConnection:
-    """Return a connection that only asks whether anybody answers, so it need not know who."""
-    context = SSLContext(PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, CERT_NONE
-    return HTTPSConnection(host, port, timeout=timeout, context=context)
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing: a redirection is an answer, too."""
 
 
 def _burning(run: Deployment) -> str:
@@ -348,7 +348,7 @@ def sessions(
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
             unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
-    _tell_unreached([session.cloud.name for session in opened], journal, output)
+    tell_unreached([session.cloud.name for session in opened], journal, output)
     return ReachableProviders(sessions=tuple(opened), unreached=tuple(unreached), open_at=open_at)
 
 

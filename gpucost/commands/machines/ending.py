@@ -125,7 +125,7 @@ def reap(
             pairs += ((session, verdict) for verdict in verdicts)
         missed = reached.missed(journal.open_deployments())
         doubts += (item.text for item in missed)
-        _show([verdict for _, verdict in pairs], reached.queried, output)
+        _show([verdict for _, verdict in pairs], () if doubts else reached.queried, output)
         for item in reached.unreached:
             output.say(f"note: {item.text}")
         troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)

@@ -373,3 +373,6 @@ def test_a_silent_provider_is_no_empty_one(
     assert listed.code == 6
     assert "1 machine running at $3" in listed.err
     assert "1 (1 not asked)" in listed.out
+    reaped = call("reap", "--yes")
+    assert reaped.code == 6
+    assert "you have no resources" not in reaped.err
