@@ -316,7 +316,7 @@ def _reach(name: str, faults: dict[str, str]) -> None:
 
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
-        """Follow nothing: a redirection is an answer, too."""
+        """Return nothing to follow: a redirection is an answer, too."""
 
 
 def _burning(run: Deployment) -> str:
