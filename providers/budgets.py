@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pricing.errors import InputError
 from pricing.message import Message
-from pricing.money import EXACT, Amount, show, sum_exactly, usd
+from pricing.money import EXACT, Amount, cents, show, sum_exactly, usd
 from providers.interface import Deployment
 from providers.journal.ledger import bill_run
 
@@ -74,8 +74,8 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
         name: of the team or owner.
         month: as 2026-12.
         limit_usd: of that month.
-        spent_usd: until now, at list prices.
-        month_end_usd: by its end, if what runs now runs on; launches of gpucost to their deadline.
+        spent_usd: until now, at list prices, in cents.
+        month_end_usd: by its end, in cents: what runs now runs on, a launch to its deadline.
     """
 
     name: str
@@ -184,8 +184,8 @@ def budget_uses(
             name=budget.name,
             month=f"{first:%Y-%m}",
             limit_usd=budget.usd,
-            spent_usd=_sum(budget, spent, first, now),
-            month_end_usd=_sum(budget, spent, first, last),
+            spent_usd=cents(_sum(budget, spent, first, now)),
+            month_end_usd=cents(_sum(budget, spent, first, last)),
         )
         for budget in budgets
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from providers import redaction
 from tests.fake_nvml.fixture import fake_nvml, nvml_folder
 
 __all__ = ["fake_nvml", "nvml_folder"]  # fixtures of every test
@@ -397,9 +398,10 @@ sys.addaudithook(_hold_to_quick)
 
 @pytest.fixture(autouse=True)
 def _own_environment() -> Iterator[None]:
-    """Variables that a test, or a command run within it, sets are gone after it."""
+    """What a test, or a command run within it, sets or learns of secrets is gone after it."""
     before = dict(os.environ)
     yield
+    redaction._learned.clear()  # noqa: SLF001 - only tests forget
     if os.environ != before:
         os.environ.clear()
         os.environ.update(before)

@@ -102,6 +102,8 @@ def test_what_runs_is_told_until_now_and_by_the_end_of_the_month() -> None:
     (use,) = budget_uses(VISION, seen, NOON)
     assert (use.month, use.limit_usd) == ("2026-12", 100)
     assert (use.spent_usd, use.month_end_usd) == (Decimal(456), Decimal(1488))
+    (use,) = budget_uses(VISION, [_spent("10", NOON - HOUR, 7)], NOON)  # 10/7 of a dollar
+    assert f"{use.spent_usd} {use.month_end_usd}" == "1.43 10.00"  # cents, as on a bill
 
 
 @given(
