@@ -720,12 +720,12 @@ def _settle(job: JobPlan, proof: Proof, plan: Plan) -> str:
     if proof.offer is None or proof.factor_now is None or proof.factor_after is None:
         return _typed(sentence(proof), job, plan)
     text = _(
-        "{minutes} min on {where} ({cost}): range {now}x -> {after}x",
+        "{minutes} min on {where} ({cost}): speed within {after}, now {now}",
         minutes=proof.minutes,
         where=f"{proof.offer.provider}/{proof.offer.instance_type}",
         cost=whole_dollars(proof.usd) if proof.usd else _("free"),
-        now=report_text.factor(proof.factor_now),
-        after=report_text.factor(proof.factor_after),
+        now=report_text.percent(proof.factor_now - 1.0),
+        after=report_text.percent(proof.factor_after - 1.0),
     )
     if proof.command is None or _is_run(job) or job.answer.next is None:
         return text
