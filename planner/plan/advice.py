@@ -479,18 +479,22 @@ def find_proof(
     first, second = trials
     proof = first or second or _in_turns(context, now, options)
     verdict = context.findings[0]
+    if proof or now or named[0] != STAY or verdict.code == "well-used":
+        return proof
     # What is shown first and is not sure ends in the measurement that would make it so.
-    is_bare = proof is None and now is None and named[0] == STAY and verdict.code != "well-used"
-    return _record(context, verdict) if is_bare else proof
+    is_sure = verdict.confidence == "measured" or (verdict.waste_fraction or 0.0) < _WASTED
+    return _record(context, verdict) if is_sure else _recording(verdict)
 
 
 def _record(context: JobContext, first: Finding | None = None) -> Proof | None:
     open_cause = (f for f in context.findings if _is_open(f) and f.severity != "info")
     worst = first or _worst(context.findings) or next(open_cause, None)
-    if worst is None or not _is_open(worst):
-        return None
-    unmeasured = worst.code == "unmeasured"
-    what = Message("first.record" if unmeasured else "first.confirm", code=worst.code)
+    return None if worst is None or not _is_open(worst) else _recording(worst)
+
+
+def _recording(finding: Finding) -> Proof:
+    unmeasured = finding.code == "unmeasured"
+    what = Message("first.record" if unmeasured else "first.confirm", code=finding.code)
     return Proof(option=STAY, what=what, command=_RECORD, minutes=MINUTES, usd=Decimal("0.00"))
 
 

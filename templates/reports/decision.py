@@ -30,6 +30,7 @@ _LONG_DAYS = 365.0 * 3
 _NONE = "-"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
+_GRAVE = ("high", "medium")
 _OPEN = frozenset(
     f"keep.{why}" for why in ("too-little-seen", "mostly-start-up", "unknown", "work", "not-sure")
 ) | {"keep.gpu-unlisted"}
@@ -141,9 +142,21 @@ def ends_machine(job: JobPlan) -> bool:
 
 def staying(job: JobPlan) -> str:
     """Return what is to be done with a job that no option is recommended for."""
-    if now := job.answer.now:
-        return translate_text(now.what)
+    if step := job.answer.now or _measured(job):
+        return translate_text(step.what)
     return _("no option meets every limit") if job.baseline.breaks else _("keep as is")
+
+
+def wastes(job: JobPlan) -> bool:
+    """Return whether its first cause is grave, so that nobody is told to keep it as it is."""
+    first = job.program_finding
+    lost = first is not None and (first.waste_usd or first.waste_fraction)
+    return bool(lost) and first is not None and first.severity in _GRAVE
+
+
+def _measured(job: JobPlan) -> Proof | None:
+    """Return what is measured first of a job that wastes and has no step that surely pays."""
+    return job.answer.proof if wastes(job) and not job.baseline.breaks else None
 
 
 def _leave(job: JobPlan) -> Row:

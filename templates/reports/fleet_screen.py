@@ -52,7 +52,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
         2 * (len(stopped) + len(tries)) + 2 * len(assumed) + len(by_team) + (" --fleet" in command)
     )
     longer += any(getattr(note, "code", "") == _BUDGET for note in plan.assumptions)
-    longer += 3 * len(_unwatched_notes(plan))
+    longer += 4 * len(_unwatched_notes(plan))
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     steps = _fleet_actions(plan, tries)
     if assumed:  # what is saved is saved of what nobody stated
@@ -72,7 +72,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
-        actions=(*stopped, *tries, *steps),
+        actions=(*stopped, *tries, *steps, *_watched_first(plan)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(
             *_fleet_doubts(plan),
@@ -399,14 +399,8 @@ def _fleet_actions(plan: Plan, tries: Sequence[job_screen.Action]) -> list[job_s
         text = _("{text}, without what is to be tried", text=text) if tries else text
         actions.append(_step(_("In all"), text, cost, before, at_least=total.at_least))
     if not actions:
-        steps = ((job, job.answer.now) for job in plan.jobs if not job.ended)
-        if cures := [(job, now) for job, now in steps if now is not None]:
-            return [_largest_cure(cures, plan)]
-        stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
-        text = stay or _("keep as is")
-        if fleet and dear:
-            text = _("{stay}: {why}", stay=text, why=_too_dear_to_share(fleet, plan, stops))
-        return [] if tries else [job_screen.Action(label=_("Now"), text=text)]
+        why = _too_dear_to_share(fleet, plan, stops) if fleet and dear else ""
+        return [] if tries else _steps_unpaid(plan, why)
     if actions[-1].cost is None:
         return actions
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
@@ -430,12 +424,53 @@ def _step(
     return job_screen.Action(label=label, text=text, figures=figures, cost=cost)
 
 
+def _steps_unpaid(plan: Plan, why: str) -> list[job_screen.Action]:
+    """Return what to try or to measure where nothing surely saves, or else that all stays, and why.
+
+    Args:
+        plan: of several jobs.
+        why: nothing is shared; empty where nothing could be.
+    """
+    steps = ((job, job.answer.now) for job in plan.jobs if not job.ended)
+    if cures := [(job, now) for job, now in steps if now is not None]:
+        return [_largest_cure(cures, plan)]
+    if (step := _first_measured(plan)) or _unwatched_notes(plan):
+        return [step] if step else []
+    stay = any(job.ended for job in plan.jobs)
+    text = _("keep the others as they are") if stay else _("keep as is")
+    text = _("{stay}: {why}", stay=text, why=why) if why else text
+    return [job_screen.Action(label=_("Now"), text=text)]
+
+
 def _largest_cure(cures: Sequence[tuple[JobPlan, Now]], plan: Plan) -> job_screen.Action:
     """Return the cure of the job that wastes most."""
     by_job = _waste_by_job(plan)
     job, now = max(cures, key=lambda cure: by_job.get(cure[0].name, _ZERO))
     action = job_screen.trial_action(now, job, plan)
     return replace(action, text=_(": ").join((job.name, action.text)))
+
+
+def _first_measured(plan: Plan) -> job_screen.Action | None:
+    """Return what to measure or to try of the jobs of the cause that wastes most; None: no job."""
+    by_job = _waste_by_job(plan)
+    by_step: dict[str, list[JobPlan]] = {}
+    for job in plan.jobs:
+        if (step := job_screen.first_measured(job, plan)) is not None and not job.ended:
+            by_step.setdefault(step.text, []).append(job)
+
+    def wasted(jobs: Sequence[JobPlan]) -> Decimal:
+        return sum((by_job.get(job.name, _ZERO) for job in jobs), _ZERO)
+
+    jobs = max(by_step.values(), key=wasted, default=[])
+    step = job_screen.first_measured(jobs[0], plan) if jobs else None
+    return step and replace(step, text=_(": ").join((Alike(jobs=tuple(jobs)).title, step.text)))
+
+
+def _watched_first(plan: Plan) -> Iterator[job_screen.Action]:
+    """Yield that the jobs of which nobody knows the use are to be measured."""
+    if n := sum(int(str(note.params["n"])) for note in _unwatched_notes(plan)):
+        text = _("{n} not watched: log nvidia-smi or DCGM on their nodes while they run", n=n)
+        yield job_screen.Action(label=_("Measure"), text=text)
 
 
 def _too_dear_to_share(fleet: Fleet, plan: Plan, stops: Decimal) -> str:

@@ -34,6 +34,7 @@ from templates.reports.decision import (
     sentence,
     shown_part,
     stay,
+    wastes,
     work_hours,
 )
 from templates.reports.fleet_rows import names
@@ -210,9 +211,16 @@ def _why_nothing_moves(job: JobPlan, actions: Sequence[Action]) -> list[Line]:
     now = job.answer.now
     if job.choice is not None or ends_machine(job) or (now is not None and now.mends_limit):
         return []
-    if not (actions or now) or job.answer.reason is None:
+    if not (actions or now) or (job.answer.reason is None and not _is_measured(job, actions)):
         return [Line(label=_("Advice"), text=stay(job), kind="advice")]
+    if job.answer.reason is None:
+        return []
     return [Line(label=_("Why stay"), text=translate_text(job.answer.reason), kind="note")]
+
+
+def _is_measured(job: JobPlan, actions: Sequence[Action]) -> bool:
+    """Return whether all that is to be done is to measure, or to try what may not pay."""
+    return job.answer.now is None and [action.id for action in actions] == [None]
 
 
 def _sharing(job: JobPlan, plan: Plan) -> str:
@@ -512,7 +520,26 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         actions.append(action)
     if job.choice is not None and not actions:
         actions.append(_recommended(job.choice, plan))
-    return actions
+    step = first_measured(job, plan) if now is None and not actions else None
+    return actions if step is None else [step]
+
+
+def first_measured(job: JobPlan, plan: Plan) -> Action | None:
+    """Return what to measure, else to try, of a job that wastes and for which no step surely pays.
+
+    None where it wastes little, or nothing is known that could help.
+    """
+    proof, first = job.answer.proof, job.program_finding
+    if first is None or not wastes(job) or job.baseline.breaks:
+        return None
+    if proof is not None:
+        text = translate_text(proof.what) if proof.offer is None else _settle(job, proof, plan)
+        return Action(label=_("Measure"), text=text)
+    effort_h = {remedy.code: remedy.effort_hours or 0 for remedy in job.remedies}
+    for code in first.actions[:1]:
+        figures = (_saving_at_most(first), work_hours(effort_h[code])) if code in effort_h else ()
+        return Action(label=_("Try"), text=report_text.action(code, plan), figures=figures)
+    return None
 
 
 def _recommended(option: Option, plan: Plan) -> Action:
@@ -527,7 +554,9 @@ def trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
     work = work_hours(now.effort_hours or 0)
-    figures: tuple[str, ...] = (_saving_at_most(now, job), work)
+    first = job.program_finding
+    is_cure = first is not None and not set(now.actions).isdisjoint(first.actions)
+    figures: tuple[str, ...] = (_saving_at_most(first if is_cure else None), work)
     if (usd := now.usd) and now.saves and today.total:
         is_least = today.at_least and now.kind == "try"
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=is_least)
@@ -544,12 +573,11 @@ def trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     )
 
 
-def _saving_at_most(now: Now, job: JobPlan) -> str:
-    """Return what a cure of unmeasured gain saves at most: what the verdict says is wasted."""
-    verdict = job.program_finding
-    if verdict is None or not verdict.waste_usd or not set(now.actions) & set(verdict.actions):
+def _saving_at_most(cause: Finding | None) -> str:
+    """Return what a cure of unmeasured gain saves at most: what its cause wastes."""
+    if cause is None or not cause.waste_usd:
         return _("saving unknown")
-    return _("saves up to {usd}", usd=whole_dollars(verdict.waste_usd))
+    return _("saves up to {usd}", usd=whole_dollars(cause.waste_usd))
 
 
 def _is_cheapest(way: Way, option: Option, now: Now | None) -> bool:
@@ -697,7 +725,8 @@ def _spare(job: JobPlan, plan: Plan, actions: Sequence[Action]) -> Iterator[Line
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     proof, is_priced = job.answer.proof, job.baseline.cost.total is not None
-    if proof is not None and (is_priced or proof.offer is None):
+    is_step = _is_measured(job, actions)
+    if proof is not None and not is_step and (is_priced or proof.offer is None):
         is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
         kind = "" if is_next or ask or not actions else "spare"
         ask = _("; ").join(filter(None, (_settle(job, proof, plan), ask)))
@@ -736,7 +765,8 @@ def _more(job: JobPlan, plan: Plan) -> str:
     now = job.answer.now
     if now is not None and now.command and now.kind == "try":
         how = _typed(now.command, job, plan)
-        return _("How: {command}   All options: --all   Why: -v", command=how)
+        if how != next_command(job, plan):
+            return _("How: {command}   All options: --all   Why: -v", command=how)
     return _("All options: --all   Why: -v   Report: --report FILE")
 
 

@@ -134,7 +134,7 @@ def test_all_options_leave_nothing_of_the_first_screen_out(
     assert "Steady use" not in call(*steady).out
     for shown in (call(*steady, "--all").out, call(*steady, "-f", "md").out):
         assert "Steady use" in shown
-        assert "Settle it" in shown
+        assert "Measure" in shown
 
 
 def _shown(case: str, size: tuple[int, int]) -> Terminal:
@@ -205,6 +205,9 @@ def test_gpus_that_nobody_watched_are_on_the_screen_with_their_dollars(
     assert "2 jobs on 2 GPUs and 1 not watched on 4," in screen
     assert "held GPUs for 40.0 of 60.0 GPU hours and were not watched: use unknown" in screen
     assert "At what the others cost: $52 paid." in screen
+    assert "keep as is" not in screen  # half of what was watched is wasted: first its cause
+    assert "1 Measure 2 jobs like a: find the cause" in screen
+    assert "2 Measure 1 not watched: log nvidia-smi" in screen
     shown = " ".join(call("diagnose", source).out.split())
     assert "held GPUs for 40.0 of 60.0 GPU hours" in shown
     assert shown.count("a: ") == 1  # a verdict that is in sight is not said again

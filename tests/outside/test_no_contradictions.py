@@ -17,6 +17,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
+from templates.reports.decision import wastes
 from templates.reports.first_screen import first_screen
 from templates.reports.job_screen import FirstScreen
 from tests.conftest import ROOT
@@ -43,6 +44,8 @@ def contradictions(job: JobPlan, screen: FirstScreen) -> Iterator[str]:
         yield f"keep it, and {saves[0].label} saves"
     if keeps and "Now" in labels:
         yield "keep it, and something is to be done now"
+    if keeps and wastes(job):
+        yield "keep it, and most of it is wasted"
     if first is None:
         return
     spins = any(word in first.cause for word in SPINS)
@@ -124,4 +127,7 @@ def test_a_contradiction_is_seen() -> None:
     kept = type(why)(label="Advice", text=f"Keep it for now: {why.text}")
     facts = (*screen.facts, kept)
     clash = replace(screen, facts=facts)
-    assert list(contradictions(plan.jobs[0], clash)) == ["keep it, and Cheapest saves"]
+    assert list(contradictions(plan.jobs[0], clash)) == [
+        "keep it, and Cheapest saves",
+        "keep it, and most of it is wasted",
+    ]

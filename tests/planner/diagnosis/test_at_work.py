@@ -181,5 +181,6 @@ def test_one_line_says_what_would_settle_it() -> None:
     with use_language("en"):
         screen = first_screen(to_plan(plan(running(a_profile({BUSY: 0.5}, kind="unknown")))))
     (line,) = (line.text for line in screen.notes if line.label == "Settle it")
-    assert "gpucost profile" in line
+    assert [action.label for action in screen.actions] == ["Measure"]
+    assert "gpucost profile" in screen.commands[0]
     assert "--kind training" in line
