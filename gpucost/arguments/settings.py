@@ -21,12 +21,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import click
 from platformdirs import user_config_path
 
 from pricing.errors import InputError
-from providers.budgets import MonthlyBudget, read_budgets
+
+if TYPE_CHECKING:
+    from providers.budgets import MonthlyBudget
 
 PRINTING = frozenset(("quiet", "verbose", "no-color"))
 _ALLOWED: Mapping[str, str] = tomllib.loads(
@@ -99,12 +102,14 @@ def load_setting(section: str, key: str) -> object:
     return next((value for value in values if value is not None), None)
 
 
-def load_budgets() -> tuple[MonthlyBudget, ...]:
+def load_budgets() -> "tuple[MonthlyBudget, ...]":
     """Return the budgets of teams and owners in ./budget.toml and in the user's own; all hold.
 
     Raises:
         InputError: a file cannot be read, or is wrong; all of its problems.
     """
+    from providers.budgets import read_budgets  # noqa: PLC0415 - heavy, for what is launched
+
     paths = dict.fromkeys((BUDGET_FILE.resolve(), _user_file().with_name(BUDGET_FILE.name)))
     return tuple(budget for path in paths for budget in read_budgets(_read(path), str(path)))
 

@@ -18,7 +18,7 @@ from planner.serving.search import (
     Layout,
     Question,
     copy_of,
-    load_of,
+    least_copies,
     no_room,
     usd_per_million,
 )
@@ -348,11 +348,11 @@ def _enough(
     copy = copy_of(question, service.layout)
     if copy is None or limit.stopped_by == service.unbroken:
         return needed, (None, None)
-    sized = (load_of(question, copy, limit, n) for n in range(needed, 2 * needed + 1))
-    odds = next(sized)[-1]
+    odds = least_copies(question, copy, limit, (needed,), 0.0).odds
     if odds >= SOUND_ODDS:
         return needed, (odds, None)
-    return needed, (odds, next((n for n, *_, more in sized if more >= SOUND_ODDS), None))
+    safer = least_copies(question, copy, limit, range(needed + 1, 2 * needed + 1), SOUND_ODDS)
+    return needed, (odds, safer.copies if safer.odds >= SOUND_ODDS else None)
 
 
 def _limit(service: MeasuredService, name: str) -> CopyLimit:

@@ -50,7 +50,6 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         native_precision: of the published weights.
         checkpoint_bytes: of the published weights, with scales and parts of more bits; None where
             they were not looked up.
-        basis: where the shape was read.
         weak: whether the shape is doubtful.
     """
 
@@ -68,7 +67,6 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     context: int | None = None
     native_precision: str = "bf16"
     checkpoint_bytes: float | None = None
-    basis: str
     weak: bool = False
 
     @property
@@ -118,7 +116,6 @@ def _of_row(row: Mapping[str, str]) -> LanguageModel:
         native_precision=_quantized(row["model"])
         or {"fp8": "fp8", "modelopt": "fp4", "mxfp4": "fp4"}.get(row["weights"].lower(), "bf16"),
         checkpoint_bytes=1e9 * float(row["checkpoint_gb"] or 0.0) or None,
-        basis=row["source"],
         weak=row["confidence"] != "high",
     )
 
@@ -232,7 +229,6 @@ def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
         experts=round(experts),
         experts_per_token=round(active_experts),
         context=round(size("max_position_embeddings", default=0.5)) or None,
-        basis=f"computed from {name}",
         weak=latent or experts > 1,
     )
 
@@ -265,6 +261,5 @@ def model_like(
         attention_layers=depth,
         kv_heads=heads,
         kv_bytes=depth * kv_width,
-        basis="as stated" if stated else f"of that many parameters, shaped as {near.name}",
         weak=not stated,
     )

@@ -6,12 +6,15 @@ found are not simulated.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 from statistics import NormalDist
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -35,7 +38,7 @@ from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.hardware import Gpu, find, is_socketed
+from pricing.hardware import find, is_socketed
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, show
 
@@ -295,15 +298,10 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             unfit.append(Unfit(layout, "latency", detail, limit.least))
             continue
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
-        option = option_of(question, layout, copy, limit, offer, odds=_LEAST_ODDS)
-        if option.odds_fraction is not None and option.odds_fraction < _LEAST_ODDS:
+        if not (sized := list(_options_on(question, layout, copy, limit, offer))):
             detail = f"{limit.stopped_by} broken at {question.traffic.rate:g}/s"
             unfit.append(Unfit(layout, "latency", detail, 0.0))
-            continue
-        options.append(option)
-        if option.is_risky and not option.tight:  # with less to do each, copies keep them better
-            safer = option_of(question, layout, copy, limit, offer, odds=SOUND_ODDS)
-            options += () if safer.is_risky else (safer,)
+        options += sized
     if not options:
         raise InputError(_nothing_serves(question, unfit))
     _check_budget(question, min(options, key=lambda option: option.usd))
@@ -425,16 +423,11 @@ def is_linked(offer: Offer) -> bool:
 
 def copy_of(question: Question, layout: Layout) -> Server | None:
     """Return a copy on a layout, anchored where a run of a like one was measured."""
-    gpu = find(layout.gpu)
-    copy = _law_copy(question, layout, gpu) if gpu else None
-    run, machine = question.measured, question.measured_on
-    if copy is None or run is None or machine is None:
+    copy, run, machine = _law_copy(question, layout), question.measured, question.measured_on
+    if run is None or machine is None or not is_anchored(question, layout):
         return copy
-    if not is_anchored(question, layout):
-        return copy
-    gpu_measured = find(machine.gpu)
-    measured = _law_copy(question, machine, gpu_measured) if gpu_measured else None
-    if measured is None:
+    measured = _law_copy(question, machine)
+    if copy is None or measured is None:
         return copy
     return transferred(copy, measured, anchored(measured, run)[0])
 
@@ -447,14 +440,12 @@ def is_anchored(question: Question, layout: Layout) -> bool:
     return (layout.tensor_parallel > 1) is (machine.tensor_parallel > 1)
 
 
-def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
-    return server(
-        question.model,
-        gpu,
-        tensor_parallel=layout.tensor_parallel,
-        precision=layout.precision,
-        nvlink=layout.nvlink,
-    )
+def _law_copy(question: Question, layout: Layout) -> Server | None:
+    gpu, ranks = find(layout.gpu), layout.tensor_parallel
+    if gpu is None:
+        return None
+    precision, nvlink = layout.precision, layout.nvlink
+    return server(question.model, gpu, tensor_parallel=ranks, precision=precision, nvlink=nvlink)
 
 
 def _no_room(copy: Server, traffic: Traffic) -> str:
@@ -482,33 +473,71 @@ def _copies_on(offer: Offer, layout: Layout) -> int:
     return int(offer.gpu_count) // layout.tensor_parallel
 
 
-def load_of(
-    question: Question, copy: Server, limit: CopyLimit, copies: int
-) -> tuple[int, float, Latencies, float]:
-    """Return so many copies, what each is asked, its times, and the odds that they are enough."""
-    rate = question.traffic.rate * question.peak / copies
-    copy_rate = rate if question.batch is None else limit.rate
-    latencies = served(copy, question.traffic, copy_rate)
-    return copies, copy_rate, latencies, _odds(question, limit, latencies, rate)
+class _Load(NamedTuple):
+    """So many copies: the rate that each is asked, its times, and the odds that they are enough."""
+
+    copies: int
+    rate: float
+    latencies: Latencies
+    odds: float
 
 
-def option_of(  # noqa: PLR0913 - what is asked, of what, where
-    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer, *, odds: float
-) -> ServingOption:
-    """Return the copies on an offer: up to twice as many as carry the rate, for the least odds."""
+def least_copies(
+    question: Question, copy: Server, limit: CopyLimit, numbers: Sequence[int], odds: float
+) -> _Load:
+    """Return the least of some numbers of copies that has such odds; the most where none has."""
+
+    @cache
+    def load(copies: int) -> _Load:
+        rate = question.traffic.rate * question.peak / copies
+        copy_rate = rate if question.batch is None else limit.rate
+        latencies = served(copy, question.traffic, copy_rate)
+        return _Load(copies, copy_rate, latencies, _odds(question, limit, latencies, rate))
+
+    if load(numbers[0]).odds >= odds:  # of most layouts
+        return load(numbers[0])
+    last = len(numbers) - 1  # with less to do each, copies keep the targets better
+    at = bisect_left(numbers, odds, min(1, last), last, key=lambda number: load(number).odds)
+    return load(numbers[at])
+
+
+def _options_on(
+    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer
+) -> Iterator[ServingOption]:
+    """Yield the least copies that may be enough, up to twice those that carry the rate.
+
+    Where those are risky, more follow.
+    """
     if not is_anchored(question, layout):
         question = structs.replace(question, measured=None)
-    traffic, batch, copies_a_machine = question.traffic, question.batch, _copies_on(offer, layout)
-    copies = copies_for(traffic.rate * question.peak, limit.rate)
-    if batch is not None:  # every GPU that is paid for works
-        copies = _cost(offer, layout, question, limit.rate)[1] * copies_a_machine
-    step, spare = (1, question.spare) if batch is None else (copies_a_machine, 0)
-    sized = (load_of(question, copy, limit, n) for n in range(copies, 2 * copies + 1, step))
-    copies, copy_rate, latencies, sureness = next(
-        (s for s in sized if s[-1] >= odds), None
-    ) or load_of(question, copy, limit, 2 * copies)
+    fewest, step = copies_for(question.traffic.rate * question.peak, limit.rate), 1
+    if question.batch is not None:  # every GPU that is paid for works
+        step = _copies_on(offer, layout)
+        fewest = _cost(offer, layout, question, limit.rate)[1] * step
+    numbers = range(fewest, 2 * fewest + 1, step)
+    load = least_copies(question, copy, limit, numbers, _LEAST_ODDS)
+    if load.odds < _LEAST_ODDS:
+        return
+    yield (option := _option(question, layout, copy, limit, offer, load))
+    more = range(load.copies + step, 2 * fewest + 1, step)
+    if option.is_risky and not option.tight and more:
+        load = least_copies(question, copy, limit, more, SOUND_ODDS)
+        if load.odds >= SOUND_ODDS:
+            yield _option(question, layout, copy, limit, offer, load)
+
+
+def _option(  # noqa: PLR0913, PLR0917 - what is asked, of what, where
+    question: Question,
+    layout: Layout,
+    copy: Server,
+    limit: CopyLimit,
+    offer: Offer,
+    load: _Load,
+) -> ServingOption:
+    copies, copy_rate, latencies, sureness = load
+    traffic, batch, spare = question.traffic, question.batch, question.spare
     kind = "measured" if question.measured else "law"
-    machines = math.ceil((copies + spare) / copies_a_machine)
+    machines = math.ceil((copies + (0 if batch else spare)) / _copies_on(offer, layout))
     rate = traffic.rate if batch is None else copies * limit.rate
     batch_h = None if batch is None else batch / rate / _HOUR_S
     usd_per_hour = offer.usd_per_hour * machines
@@ -517,7 +546,7 @@ def option_of(  # noqa: PLR0913 - what is asked, of what, where
         layout=layout,
         offer=offer,
         copies=copies,
-        spare=question.spare,
+        spare=spare,
         machines=machines,
         limit=limit,
         asked_rate=rate,

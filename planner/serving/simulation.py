@@ -58,7 +58,8 @@ class _Run:
 
     def __init__(self, server: Server, requests: Requests) -> None:
         self.server, self.requests = server, requests
-        count = len(requests.arrivals_s)
+        self.step_s, self.kv_tokens = server.step_s, server.kv_tokens
+        self.arrivals_s, count = requests.arrivals_s, len(requests.arrivals_s)
         self.now = requests.arrivals_s[0] if count else 0.0
         self.coming = 0  # the next to arrive
         self.waiting = deque[int]()
@@ -128,51 +129,52 @@ class _Run:
             complete.append(waiting.popleft())
         if not tokens:
             return False
-        self._pass(server.step_s(sequences, self.context, tokens, pairs), 1)
+        step_s = self.step_s(sequences, self.context, tokens, pairs)
+        self.now += step_s
+        self.running_s += step_s * sequences
+        self.steps += 1
+        self.context += sequences
         for request in complete:
             if self.first[request] < 0.0:
                 self.first[request] = self.now
-            self._join(request)
+            self.context += self.cached[request] + 1
+            self.ends_at[request] = end = self.steps + self.left[request] - 1
+            heapq.heappush(self.ends, (end, request))
+        self.youngest += complete
+        self.sequences += len(complete)
+        self.busiest = max(self.busiest, self.sequences)
         self._end()
         return True
 
-    def _join(self, request: int) -> None:
-        self.sequences += 1
-        self.busiest = max(self.busiest, self.sequences)
-        self.context += self.cached[request] + 1
-        self.ends_at[request] = self.steps + self.left[request] - 1
-        heapq.heappush(self.ends, (self.ends_at[request], request))
-        self.youngest.append(request)
-
     def _decode(self) -> None:
         """Run decode steps up to the next event."""
-        server, sequences, context = self.server, self.sequences, self.context
+        sequences, context = self.sequences, self.context
         jump, step_s = self.ends[0][0] - self.steps, 0.0
-        room = (server.kv_tokens - context) / sequences
+        room = (self.kv_tokens - context) / sequences
         if room < 1.0 < sequences:
             self._throw_out()
             return
-        if room >= 1.0:  # else it is one request alone, which was checked to fit
-            jump = min(jump, int(room))
-        if self.coming < len(self.left) and not self.waiting:
-            step_s = server.step_s(sequences, context)
-            until_s = self.requests.arrivals_s[self.coming] - self.now
-            jump = min(jump, max(1, math.ceil(until_s / step_s)))
+        if 1.0 <= room < jump:  # below 1 it is one request alone, which was checked to fit
+            jump = int(room)
+        if not self.waiting and self.coming < len(self.arrivals_s):
+            step_s = self.step_s(sequences, context)
+            until_s = self.arrivals_s[self.coming] - self.now
+            if until_s < jump * step_s:
+                jump = max(1, math.ceil(until_s / step_s))
         if jump > 1 or not step_s:
-            step_s = server.step_s(sequences, context + sequences * (jump - 1) / 2.0)
-        self._pass(jump * step_s, jump)
-        self._end()
-
-    def _pass(self, seconds: float, steps: int) -> None:
+            step_s = self.step_s(sequences, context + sequences * (jump - 1) / 2.0)
+        seconds = jump * step_s
         self.now += seconds
-        self.running_s += seconds * self.sequences
-        self.steps += steps
-        self.context += self.sequences * steps
+        self.running_s += seconds * sequences
+        self.steps += jump
+        self.context += sequences * jump
+        self._end()
 
     def _end(self) -> None:
         """Let go of the requests that have all their tokens."""
-        while self.ends and self.ends[0][0] <= self.steps:
-            end, request = heapq.heappop(self.ends)
+        ends, steps = self.ends, self.steps
+        while ends and ends[0][0] <= steps:
+            end, request = heapq.heappop(ends)
             if self.ends_at[request] != end:
                 continue  # thrown out meanwhile
             self.ends_at[request] = -1

@@ -14,7 +14,6 @@ from msgspec import Struct, structs
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import options, today
 from gpucost.prices.cache import load_catalog, refreshing_prices
-from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import (
     Output,
     Table,
@@ -24,7 +23,6 @@ from gpucost.views.output import (
     print_prose,
     print_table,
 )
-from planner.choice.requirements import Requirements
 from planner.models.estimate import Estimate
 from planner.profile.model import Profile
 from planner.serving.fit import (
@@ -162,15 +160,18 @@ def _offers(typed: dict[str, Any], day: date, say: Callable[[str], None]) -> Ite
     if problems := unknown_names("--provider", providers, {offer.provider for offer in offers}):
         raise InputError(problems)
     for offer in offers:
-        usual = offer.vendor == "NVIDIA" and offer.cpu_architecture == "x86_64"
         if (
             offer.purchase == typed["purchase"]
-            and (offer.gpu in named if named else usual)
             and (offer.provider in providers if providers else offer.host == "provider")
+            and (offer.gpu in named if named else _is_usual(offer))
             and offer.not_for_rent_reason(day) is None
             and (offer_there := placed(offer, typed["regions"])) is not None
         ):
             yield offer_there
+
+
+def _is_usual(offer: Offer) -> bool:
+    return offer.vendor == "NVIDIA" and offer.cpu_architecture == "x86_64"
 
 
 _PLAN_EXAMPLE = "gpucost serve plan --model llama-3.1-8b --rate 20 --ttft-p99 500ms --tpot-p99 50ms"
@@ -229,6 +230,8 @@ def plan(output: Output, as_of: date | None, **typed: Any) -> None:
         check_traffic(question.traffic)
     answer = search(question, _offers(typed, day, output.say), day)
     if typed["tokens"] and not batch:
+        from gpucost.prices.token_prices import token_offers  # noqa: PLC0415 - few plans ask
+
         answer = structs.replace(answer, tokens=token_offers(answer))
     if not typed["providers"]:
         output.say(_text("no-community"))
@@ -309,6 +312,7 @@ def copies(sources: tuple[str, ...], output: Output, **typed: Any) -> None:
 def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | None:
     """Return the list price of the machine that a copy runs on; None where that is not known."""
     from planner.choice.baseline import find_today  # noqa: PLC0415 - heavy, only for this
+    from planner.choice.requirements import Requirements  # noqa: PLC0415 - the same
 
     try:
         offer = find_today(profile, load_catalog(today(), say=say).at(today()), Requirements())[0]
