@@ -72,6 +72,7 @@ class Gpu:
         fp4_tflops: as fp16.
         tdp_w: board power limit.
         idle_w: measured with nothing running.
+        context_idle_w: measured with a context open, as of a loaded model, and no kernel running.
         nvlink_gb_s: both directions together (Infinity Fabric for AMD); 0 where there is none.
         pcie_gen: of the host link.
         video_encoders: hardware encoders (NVENC); 0 where there is none.
@@ -101,6 +102,7 @@ class Gpu:
     fp4_tflops: float | None = None
     tdp_w: float | None = None
     idle_w: float | None = None
+    context_idle_w: float | None = None
     nvlink_gb_s: float | None = None
     pcie_gen: int | None = None
     video_encoders: int | None = None

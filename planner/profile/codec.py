@@ -469,9 +469,6 @@ def schema() -> Schema:
     }
 
 
-_OF_STATISTICS = {"$ref": f"#/$defs/{Statistics.__name__}"}
-
-
 def _of_record(cls: type, schema: Schema, figures: dict[str, Schema]) -> Schema:
     """Return the schema of a record: each field with its meaning, null allowed everywhere."""
     means, properties = meanings(cls), schema["properties"]

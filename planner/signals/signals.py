@@ -146,6 +146,23 @@ def _power_share(profile: Profile) -> float | None:
     return _share(profile.mean("power.board_w"), limit)
 
 
+def _power_over_rest(profile: Profile) -> float | None:
+    """Return the power over that of a board whose context is open and runs no kernel.
+
+    None where utilization reads above 0: kernels that were seen draw power, too. Where nobody has
+    published that power it is taken as high as any board's: `thresholds.CONTEXT_OVER_IDLE` times
+    its idle power, else `thresholds.IDLE_POWER` of its limit.
+    """
+    busiest, gpu = max(_busy_by_gpu(profile), default=1.0), named_gpu(profile)
+    if busiest >= thresholds.NEVER or gpu is None:
+        return None
+    rest_w = gpu.context_idle_w or (gpu.idle_w or 0.0) * thresholds.CONTEXT_OVER_IDLE
+    highest = _power_share(profile)
+    if not rest_w:
+        return highest and highest / thresholds.IDLE_POWER
+    return _share(profile.mean("power.board_w"), rest_w)
+
+
 def _gpu(figure: str) -> Callable[[Profile], float | None]:
     """Return what the table says of the GPU."""
     return lambda p: getattr(named_gpu(p), figure, None)
@@ -230,9 +247,12 @@ def _host(part: str) -> Callable[[Profile], float | None]:
 _cores_per_gpu = _ratio(_field("hardware.cpu_cores"), _field("gpu_count"))
 
 
+def _typicals(profile: Profile, slot: str) -> list[float]:
+    return [value for s in profile.readings(slot) if (value := s.typical) is not None]
+
+
 def _busy_by_gpu(profile: Profile) -> list[float]:
-    readings = profile.readings("util.kernel_time") or profile.readings("util.sm_active")
-    return [value for value in (s.typical for s in readings) if value is not None]
+    return _typicals(profile, "util.kernel_time") or _typicals(profile, "util.sm_active")
 
 
 def _spread(profile: Profile) -> float | None:
@@ -275,12 +295,6 @@ def _network_share(profile: Profile) -> float | None:
     rate_mib_s = max((side for side in sides if side is not None), default=None)
     gbps = rate_mib_s * _MIB * 8 / 1e9 if rate_mib_s is not None else None
     return _share(gbps, profile.hardware.network_gbps)
-
-
-def _worst_throttled(profile: Profile) -> float | None:
-    """Return the most throttled GPU: those that work together wait for it."""
-    values = (s.typical for s in profile.readings("throttle.fraction"))
-    return max((value for value in values if value is not None), default=None)
 
 
 def _power_where(slot: str, minimum: float) -> Callable[[Profile], float | None]:
@@ -603,11 +617,15 @@ SIGNALS: dict[str, Signal] = {
             "hardware.link_class": lambda p: link_class(None, getattr(named_gpu(p), "name", None)),
             "phases.nights": nights_between,
             "power.over_idle": _ratio(methodcaller("mean", "power.board_w"), _gpu("idle_w")),
+            "power.over_rest": _power_over_rest,
             "power.cap_fraction": _power_cap,
             "power.held": _power_held,
             "power.held_at": _held_at,
             "power.busiest": _power_where("util.kernel_time", thresholds.BUSY_NOW),
-            "throttle.fraction.most": _worst_throttled,
+            # Those that work together wait for the most throttled.
+            "throttle.fraction.most": lambda p: max(
+                _typicals(p, "throttle.fraction"), default=None
+            ),
             "temp.core_c.max": lambda p: p.peak("temp.core_c"),
             "io.pcie_rx_fraction": pcie_share,
             "host.unseen": lambda p: (

@@ -37,8 +37,8 @@ IDLE_POWER = 0.4  # of the limit; boards idle at 10-40 % of it (idle_w in pricin
 WORK_POWER = 0.5
 SPINNING_POWER = 0.28  # the least of those training runs
 NEAR_IDLE_POWER = 1.2  # times idle power; boards of one model differ by less
-# Times idle power: a server that waits with its model loaded drew 1.7 times (an H100, 114 W).
-WORKING_POWER = 2.0
+# A context keeps the clocks up: 1.5 (A100), 1.7 (H100), 2.9 times idle (L40S): arXiv 2605.23918.
+CONTEXT_OVER_IDLE = 2.9
 # SM activity: NVIDIA's guide to the DCGM fields calls under 0.5 likely ineffective and 0.8 needed
 # for effective use of a kernel; means over steps with copies and collectives lie below.
 FILLED = 0.6

@@ -48,6 +48,32 @@ def test_a_served_model_at_rest_is_likely_idle_until_its_cpu_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gpu", "busy", "board_w", "is_believed"),
+    [
+        ("T4", 0.03, 28.0, True),
+        ("T4", 0.0, 28.0, True),
+        ("L40S", 0.0, 102.0, True),
+        ("H100-SXM-80GB", 0.0, 122.0, True),
+        ("H100-SXM-80GB", 0.03, 300.0, True),
+        ("H100-SXM-80GB", 0.03, 500.0, False),
+        ("H100-SXM-80GB", 0.0, 200.0, False),
+        ("T4", 0.0, 60.0, False),
+    ],
+)
+def test_power_contradicts_a_reading_only_above_that_of_a_loaded_board_at_rest(
+    gpu: str, busy: float, board_w: float, *, is_believed: bool
+) -> None:
+    """What was read as busy is believed below the power of work; 0, at the power of a context."""
+    readings = {BUSY: busy, "mem.used_gib": held(2.0), "power.board_w": board_w}
+    findings = diagnose(
+        a_profile(readings, kind="inference_online", gpu=gpu, host={"cpu_util": 0.06})
+    )
+    assert (findings[0].code == "idle-held") is is_believed
+    codes = {getattr(finding.cause, "code", "") for finding in findings}
+    assert ("cause.reading-missing" in codes) is not is_believed
+
+
+@pytest.mark.parametrize(
     ("metrics", "name"), [({SM: 0.2}, "SM active"), ({BUSY: 0.2, SM: 0.1}, "GPU busy")]
 )
 def test_sm_activity_is_called_so(metrics: dict[str, float], name: str) -> None:
