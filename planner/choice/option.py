@@ -294,10 +294,10 @@ def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
 
 
 def _cores(candidate: Candidate, context: JobContext, share: float) -> float | None:
-    """Return the threads of one machine for the job: of today's size at most those measured."""
+    """Return the threads of one machine for the job: those measured on today's."""
     vcpus, measured = candidate.offer.vcpus, measured_cores(candidate.offer, context)
     limits = [cores for cores in (vcpus and vcpus * share, measured) if cores]
-    return min(limits, default=None)
+    return measured if measured and share == 1.0 else min(limits, default=None)
 
 
 def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distribution | None:

@@ -345,7 +345,7 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
     if (network := context.profile.hardware.network_gbps) is not None:
         layout = replace(layout, network_gbps=network)
     if (cores := measured_cores(size.offer, context)) is not None:
-        layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
+        layout = replace(layout, cpu_cores=cores * count)
     if source_slice(context.profile) is not None:
         layout = replace(layout, slice=slice_named(context.profile))  # it stays where it is
     return layout

@@ -111,3 +111,16 @@ def test_full_cores_get_workers_with_the_cores_of_a_larger_host() -> None:
     assert pair == pytest.approx(2.5, rel=0.1)
     assert pair > big[()]
     assert not any("dataloader-workers" in c.actions for c in candidates if c.stays)
+
+
+def test_a_machine_of_today_has_the_cores_that_were_measured() -> None:
+    """Sold with at least 4 and seen with 16: workers are predicted, and set, for 16 there."""
+    host = {"cpu_util": 0.09, "cpu_busiest_core": 0.98}
+    loop = {"mean_s": 1.4, "data_wait_s": 0.62, "compute_s": 0.75, "loader_workers": 1}
+    seen = a_profile(
+        {"util.kernel_time": 0.57}, host=host, cpu_cores=16, framework="pytorch", **loop
+    )
+    job = a_case(running(seen, FOUR_CORES), a_catalog(FOUR_CORES))
+    speed, settings = _with_workers(job, "today")
+    assert speed.mid > 1.4
+    assert settings["dataloader-workers"]["num_workers"] > 4
