@@ -76,6 +76,8 @@ def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[st
         changes.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
     if not size.today and after < context.measured.gpu_count:  # some of which may do nothing
         changes.append("fewer-gpus")
+    if after not in {before, 1} and size.machines == 1 and context.profile.job.splits_the_model:
+        changes.append("resplit")
     if today is not None and today.provider != offer.provider:
         changes.append("move-provider")
     if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):

@@ -7,6 +7,7 @@ from planner.choice.candidate import Candidate
 from planner.choice.context import HostNeed, JobContext, host_lacks, host_unknown
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
+from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.sharing import processes_on
 from planner.profile.kinds import GPU_OUT_OF_MEMORY
 from planner.profile.model import Profile
@@ -73,11 +74,7 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
             return None
         code = "no.gpus-asked" if low == high else "no.gpus-asked-range"
         return "gpu-count", Message(code, n=total, least=low, most=high)
-    # A server that misses its target is cut anew: memory and bandwidth count, not the GPUs.
-    job, cut = context.profile.job, context.work.service and context.baseline.must_change
-    if total in {needed, *context.fewer_gpus} or (
-        cut and job.splits_the_model and size.machines == 1 and 8 % total == 0
-    ):
+    if total in {needed, *context.fewer_gpus} or _cut_anew(size, context):
         return None
     if not context.profile.job.kind.trains:
         if total < needed and may_run_together(size.offer, total, context):
@@ -87,6 +84,16 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
     if total > needed and context.asked.objective != "time" and context.asked.deadline_h is None:
         return "gpu-count", Message("no.gpus-too-many", n=total, used=needed)
     return None
+
+
+def _cut_anew(size: OnSale, context: JobContext) -> bool:
+    """Return whether a server of a language model is split over another number of GPUs.
+
+    Memory, bandwidth and the targets count, not the GPUs; more of them only for a missed target.
+    """
+    splits = context.work.service is not None and context.profile.job.splits_the_model
+    fewer = size.used < context.profile.gpu_count or context.baseline.must_change
+    return splits and fewer and size.machines == 1 and GPUS_PER_NODE % size.used == 0
 
 
 def may_run_together(offer: Offer, gpu_count: int, context: JobContext) -> bool:
@@ -299,9 +306,10 @@ def _too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] |
         return None
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
+    as_now = same and candidate.size.used == context.profile.gpu_count
     if candidate.scaling is not None and (context.work.service or latency is not None):
         return None  # as many as keep the target
-    if context.work.service is not None and not same:
+    if context.work.service is not None and not as_now:
         return _overloaded(candidate, context.work.service)
     if latency is not None and target is not None:
         worst = latency / speed.low

@@ -51,6 +51,9 @@ LEAK_GIB_PER_H = 0.5  # 12 GiB a day: less fills no machine in a run of days
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
 NEAR_TARGET = 0.9  # of the latency target; what is left is less than two runs differ by
 SHARED_MEMORY = 0.75  # of a GPU: beside it fits another program, a quarter at most; our choice
+# A tenth of the requests at which a step of decoding computes as long as it reads weights
+# (STEPPED_BATCH in planner/models/gpu_speed.py): the other nine tenths of its arithmetic are free.
+FEW_RUNNING = 8.0
 FEW_ITEMS = 8.0  # a batch that can be doubled three times before it is large by any practice
 
 NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for between nodes
