@@ -1,5 +1,6 @@
 """Ten commands on real terminals of three sizes: nothing is broken, the answer is in sight."""
 
+import json
 import os
 import re
 from decimal import Decimal
@@ -231,3 +232,12 @@ def test_logs_of_two_hosts_may_be_of_one_job(
     if may_be:
         joined = call("plan", folder, "--price", "1", "--jobs-by", "folder", "-q")
         assert "began together" not in joined.out
+
+
+@pytest.mark.parametrize("name", ["gnn-sampling", "jax-speech", "rl-atari-ppo", "kaggle-unet"])
+def test_diagnose_and_plan_begin_with_the_same_step(call: Call, name: str) -> None:
+    """What a cure gains and costs is weighed by the plan, and said in both in the same words."""
+    source = str(ROOT / "examples" / "hard" / f"{name}.json")
+    brief = json.loads(call("plan", source, "-f", "json", "--brief").out)
+    shown = " ".join(call("diagnose", source).out.split())
+    assert f"first: {brief['actions'][0]['what']}" in shown

@@ -42,10 +42,8 @@ def contradictions(job: JobPlan, screen: FirstScreen) -> Iterator[str]:
     first = job.program_finding
     if keeps and saves:
         yield f"keep it, and {saves[0].label} saves"
-    if keeps and "Now" in labels:
-        yield "keep it, and something is to be done now"
-    if keeps and wastes(job):
-        yield "keep it, and most of it is wasted"
+    if keeps and ("Now" in labels or wastes(job)):
+        yield "keep it, and something is to be done now, or most of it is wasted"
     if first is None:
         return
     spins = any(word in first.cause for word in SPINS)
@@ -129,5 +127,5 @@ def test_a_contradiction_is_seen() -> None:
     clash = replace(screen, facts=facts)
     assert list(contradictions(plan.jobs[0], clash)) == [
         "keep it, and Cheapest saves",
-        "keep it, and most of it is wasted",
+        "keep it, and something is to be done now, or most of it is wasted",
     ]

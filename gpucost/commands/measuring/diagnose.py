@@ -1,12 +1,13 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import HINT_OPTIONS, options
+from gpucost.arguments.parameters import HINT_OPTIONS, options, today
 from gpucost.live.sources import SourceReading, read_sources
+from gpucost.prices.cache import load_catalog
 from gpucost.schemas.small_documents import DiagnosedJob, Diagnosis
 from gpucost.views.output import (
     Output,
@@ -21,17 +22,20 @@ from gpucost.views.output import (
 )
 from planner.actions import action
 from planner.actions.settings import profiled_run, settings_by_action
+from planner.choice.requirements import Requirements
 from planner.diagnosis.diagnose import diagnose
+from planner.pipeline import draft_plan
 from planner.plan.job import Remedy
-from planner.plan.making import remedy_documents
+from planner.plan.making import remedy_documents, to_plan
 from planner.profile.model import Profile
 from planner.profile.source import name_apart
 from planner.signals.finding import Finding, Reading
 from planner.signals.signals import read_signals
+from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.reports.job_screen import note_of
+from templates.reports.job_screen import job_screen, note_of
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
@@ -47,7 +51,7 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hin
     if print_if_json(_document(judged), output):
         return
     if output.format == "table":
-        print_findings(judged)
+        print_findings(judged, _first_steps([profile for profile, _findings in judged]))
     else:
         rows = tuple(_row(p.job.name, finding) for p, findings in judged for finding in findings)
         print_table(Table(columns=_COLUMNS, rows=rows, right=frozenset(("wastes",))), output)
@@ -91,9 +95,39 @@ _AROUND = 3  # lines of a screen beside the findings: the answer, what to type n
 _JOBS_REPEATED = 8
 
 
-def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
-    """Print each job's findings as sentences, the verdict first; again where it scrolled away."""
-    printed = sum(_print_job(profile, findings) for profile, findings in judged)
+def _first_steps(profiles: Sequence[Profile]) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what a plan of today's prices does first for each job: in words, and its actions.
+
+    What a cure gains and costs decides which is first, so there is one home for it. Nothing is
+    returned of many jobs, whose plan takes long, and where no plan can be made.
+    """
+    if len(profiles) > _JOBS_REPEATED:
+        return {}
+    try:
+        catalog = load_catalog(today())
+        plan = to_plan(draft_plan(tuple(profiles), catalog, Requirements(), as_of=today()))
+    except InputError:
+        return {}
+    steps = {}
+    for job in plan.jobs:
+        for step in job_screen(job, plan).actions[:1]:
+            doer = job.option(step.id) or job.answer.now
+            steps[job.name] = step.text, frozenset(doer.actions if doer else ())
+    return steps
+
+
+def print_findings(
+    judged: list[tuple[Profile, tuple[Finding, ...]]],
+    first_steps: Mapping[str, tuple[str, frozenset[str]]] | None = None,
+) -> None:
+    """Print each job's findings as sentences, the verdict first; again where it scrolled away.
+
+    Args:
+        judged: each job with its findings.
+        first_steps: what its plan does first, in words, and the actions of that; None: unknown.
+    """
+    steps = first_steps or {}
+    printed = sum(_print_job(p, findings, *steps.get(p.job.name, ())) for p, findings in judged)
     notes = dict.fromkeys(
         note for profile, _findings in judged for note in profile.provenance.notes
     )
@@ -109,8 +143,13 @@ def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
             print_prose(_("These waste most; the other {n} stand above.", n=more))
 
 
-def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
-    """Print the findings of a job, and return on how many lines."""
+def _print_job(
+    profile: Profile,
+    findings: tuple[Finding, ...],
+    step: str = "",
+    actions: frozenset[str] = frozenset(),
+) -> int:
+    """Print the findings of a job, and what its plan does first; return on how many lines."""
     lines = print_prose(_verdict(profile, findings))
     # What was cut away is in none of the shares below.
     for note in profile.provenance.notes:
@@ -123,12 +162,15 @@ def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
             grades.append(_("wastes {share}", share=report_text.percent(share)))
         head = _("{what}: {text}", what=finding.code, text=join(grades))
         lines += print_prose(head, indent="  ")
+        first = step if finding is findings[0] else ""
         if finding is not findings[0]:
             lines += print_prose(translate_text(finding.cause), indent="    ")
+        others = [code for code in finding.actions if code not in actions]
         for label, text in (
             (_("seen"), shown_readings(finding.evidence)),
             (_("against"), shown_readings(finding.against)),
-            (_("try"), join(finding.actions[:3])),
+            (_("first"), first),
+            (_("then") if first else _("try"), join(others[:3])),
         ):
             if text:
                 lines += print_prose(_("{what}: {text}", what=label, text=text), indent="    ")
