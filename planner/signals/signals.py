@@ -513,14 +513,19 @@ def _purchase(profile: Profile) -> str | None:
     return "owned" if owned else hardware.purchase
 
 
-_BF16_FROM = 8.0  # compute capability (NVIDIA, CUDA C++ Programming Guide)
+# Compute capabilities: NVIDIA, CUDA C++ Programming Guide, throughput of arithmetic instructions.
+_BF16_FROM, _FP16_FROM = 8.0, 7.0
+_FP16_BEFORE = (5.3, 6.0, 6.2)  # 6.1 does it at 1/64 of fp32, the others not at all
 
 
 def _emulated(profile: Profile) -> float | None:
     """Return 1 where the precision has no arithmetic on the GPU; None where it has, or unknown."""
     level = capability(named_gpu(profile))
-    is_bf16 = _precision(profile) in {"bf16", "amp-bf16"}
-    return 1.0 if is_bf16 and level is not None and level < _BF16_FROM else None
+    numbers = (_precision(profile) or "").removeprefix("amp-")
+    if level is None or numbers not in {"bf16", "fp16"}:
+        return None
+    has_fp16 = level >= _FP16_FROM or level in _FP16_BEFORE
+    return None if (level >= _BF16_FROM if numbers == "bf16" else has_fp16) else 1.0
 
 
 def _precision(profile: Profile) -> str | None:

@@ -255,3 +255,18 @@ def test_a_useful_gpu_is_never_sized_down(
     findings = diagnose(working)
     assert not {"idle", "idle-held", "over-provisioned-gpu"} & set(codes(findings))
     assert not any("smaller-gpu" in found.actions for found in findings)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "slow"),
+    [("P40", True), ("GTX-1080Ti", True), ("M60", True), ("P100-SXM-16GB", False), ("T4", False)],
+)
+@pytest.mark.parametrize("precision", ["fp16", "amp-fp16"])
+def test_fp16_saves_no_time_on_a_gpu_without_its_arithmetic(
+    gpu: str, slow: bool, precision: str
+) -> None:
+    """CUDA C++ Programming Guide: 1/64 of fp32 at 6.1, none at 5.2, twice fp32 at 6.0."""
+    job = a_profile({"util.kernel_time": 0.97, "power.fraction": 0.7}, gpu=gpu, precision=precision)
+    first = diagnose(job)[0]
+    assert (first.code == "no-mixed-precision") == slow
+    assert "mixed-precision" not in {code for f in diagnose(job) for code in f.actions}
