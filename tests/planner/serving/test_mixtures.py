@@ -65,3 +65,21 @@ def test_a_full_copy_answers_what_was_measured(  # noqa: PLR0913, PLR0917 - a ca
     asked = Traffic(rate=1.0, prompt=lengths[0], output=lengths[1], shape="sharegpt")
     rate = saturated_rate(copy(model, gpu, ranks), asked)
     assert least / 1.72 <= rate <= most * 1.72
+
+
+@pytest.mark.parametrize(
+    ("name", "billions", "kv_kib"),
+    [
+        ("meta-llama/Meta-Llama-3-8B", 8.03, 128),
+        ("Llama-3-8B-Instruct", 8.03, 128),
+        ("Meta-Llama-3-70B-Instruct", 70.55, 320),
+        ("Qwen/Qwen2-72B-Instruct", 72.71, 320),
+        ("qwen2-72b", 72.71, 320),
+        ("meta-llama/Llama-2-7b-chat-hf", 6.74, 512),
+    ],
+)
+def test_a_model_is_known_by_its_family(name: str, billions: float, kv_kib: int) -> None:
+    """Owner, -Instruct and -hf name the same shape: 2 x layers x KV heads x 128 x 2 bytes a token."""
+    model = model_named(name)
+    assert model.parameters == pytest.approx(billions * 1e9)
+    assert model.kv_bytes == kv_kib * 1024
