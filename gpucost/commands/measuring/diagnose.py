@@ -165,12 +165,12 @@ def _print_job(
         first = step if finding is findings[0] else ""
         if finding is not findings[0]:
             lines += print_prose(translate_text(finding.cause), indent="    ")
-        others = [code for code in finding.actions if code not in actions]
+        further = [code for code in finding.actions if code not in actions]
         for label, text in (
             (_("seen"), shown_readings(finding.evidence)),
             (_("against"), shown_readings(finding.against)),
             (_("first"), first),
-            (_("then") if first else _("try"), join(others[:3])),
+            (_("then") if first else _("try"), join(further[:3])),
         ):
             if text:
                 lines += print_prose(_("{what}: {text}", what=label, text=text), indent="    ")

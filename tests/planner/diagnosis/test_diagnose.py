@@ -263,7 +263,7 @@ def test_a_useful_gpu_is_never_sized_down(
 )
 @pytest.mark.parametrize("precision", ["fp16", "amp-fp16"])
 def test_fp16_saves_no_time_on_a_gpu_without_its_arithmetic(
-    gpu: str, slow: bool, precision: str
+    gpu: str, precision: str, *, slow: bool
 ) -> None:
     """CUDA C++ Programming Guide: 1/64 of fp32 at 6.1, none at 5.2, twice fp32 at 6.0."""
     job = a_profile({"util.kernel_time": 0.97, "power.fraction": 0.7}, gpu=gpu, precision=precision)

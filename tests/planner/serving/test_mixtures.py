@@ -79,7 +79,7 @@ def test_a_full_copy_answers_what_was_measured(  # noqa: PLR0913, PLR0917 - a ca
     ],
 )
 def test_a_model_is_known_by_its_family(name: str, billions: float, kv_kib: int) -> None:
-    """Owner, -Instruct and -hf name the same shape: 2 x layers x KV heads x 128 x 2 bytes a token."""
+    """Owner, -Instruct and -hf name one shape: 2 x layers x KV heads x 128 x 2 bytes a token."""
     model = model_named(name)
     assert model.parameters == pytest.approx(billions * 1e9)
     assert model.kv_bytes == kv_kib * 1024
