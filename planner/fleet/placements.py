@@ -1,12 +1,14 @@
 """The machines on whose GPUs a job could share: today's, and one that it may move to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import ClassVar
 
-from planner.choice.baseline import Baseline
+from msgspec import structs
+
+from planner.choice.baseline import Baseline, at_price, bill_of_work
 from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext
 from planner.choice.offers import OnSale
@@ -28,6 +30,7 @@ from pricing.message import Message
 
 # Limits that say where a job may run; a packing must keep them as every option does.
 _PLACES = ("unavailable", "region", "purchase", "capability")
+_UNPRICED = Decimal("1e-9")  # dollars an hour: GPUs that nobody priced are counted, none is billed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +122,7 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> "Home | N
     were asked for; None where there is none.
     """
     if not any(broken.reason in _PLACES for broken in context.baseline.broken):
-        return today(context.profile, context.baseline)
+        return today(context.profile, _with_own_machine(context))
     fitting = [
         candidate
         for candidate in candidates
@@ -144,6 +147,18 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> "Home | N
             context.profile, context.baseline, context.work, best.offer, context.catalog
         ),
     )
+
+
+def _with_own_machine(context: JobContext) -> Baseline:
+    """Return what runs today; GPUs that are owned can be shared without anybody naming a price."""
+    baseline, catalog = context.baseline, context.catalog
+    if baseline.offer is not None or not context.profile.hardware.owned:
+        return baseline
+    offer = at_price(None, context.profile, _UNPRICED, catalog.as_of)
+    offer = structs.replace(offer, source="owned; no price was given")
+    work = replace(context.work, boot_disk_bytes=0, public_address=False)
+    bill = bill_of_work(offer, baseline.count, baseline.hours.mid, work, catalog)
+    return replace(baseline, offer=offer, quote=bill)
 
 
 def moving_usd(

@@ -337,9 +337,14 @@ def _stop_saves(jobs: Sequence[JobPlan]) -> Decimal | None:
 
 
 def _is_owed(plan: Plan) -> bool:
-    """Return whether all that is paid today is owed whatever runs, but for the data."""
+    """Return whether all that is paid today is owed whatever runs, but for the data.
+
+    Of jobs without any price only the GPUs that are owned are packed.
+    """
     total = plan.recommended
-    return total is not None and total.owed_usd > 0 and total.cost.mid >= total.owed_usd
+    if total is None or len(total.unknown) == len(plan.jobs):
+        return total is not None
+    return total.owed_usd > 0 and total.cost.mid >= total.owed_usd
 
 
 def _trials(plan: Plan) -> list[job_screen.Action]:
@@ -434,8 +439,10 @@ def _steps_unpaid(plan: Plan, why: str) -> list[job_screen.Action]:
     steps = ((job, job.answer.now) for job in plan.jobs if not job.ended)
     if cures := [(job, now) for job, now in steps if now is not None]:
         return [_largest_cure(cures, plan)]
-    if (step := _first_measured(plan)) or _unwatched_notes(plan):
-        return [step] if step else []
+    if step := _first_measured(plan):
+        return [replace(step, text=_("; ").join(filter(None, (step.text, why))))]
+    if _unwatched_notes(plan):
+        return []
     stay = any(job.ended for job in plan.jobs)
     text = _("keep the others as they are") if stay else _("keep as is")
     text = _("{stay}: {why}", stay=text, why=why) if why else text
@@ -496,7 +503,7 @@ def _shared(fleet: Fleet, plan: Plan) -> str:
     text = _("share today's GPUs")
     today = {job.baseline.offer.instance_type for job in plan.jobs if job.baseline.offer}
     smaller = {p.offer.instance_type for p in fleet.placements} - today
-    if smaller:  # a machine of several gives none of its GPUs back
+    if smaller and today:  # a machine of several gives none of its GPUs back
         text = _("share GPUs, on {machines} instead", machines=join(sorted(smaller)))
     if fleet.gpus_after == fleet.gpus_lower_bound:
         text = _("{text} (proven minimum)", text=text)

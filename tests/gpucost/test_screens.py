@@ -241,3 +241,27 @@ def test_diagnose_and_plan_begin_with_the_same_step(call: Call, name: str) -> No
     brief = json.loads(call("plan", source, "-f", "json", "--brief").out)
     shown = " ".join(call("diagnose", source).out.split())
     assert f"first: {brief['actions'][0]['what']}" in shown
+
+
+def test_an_owned_fleet_without_a_price_says_how_few_gpus_are_enough(
+    call: Call, write: Write
+) -> None:
+    """Six jobs that fill a tenth of a GPU each: the same GPUs are freed as at a price, for $0."""
+    for number in range(6):
+        load = {"util.kernel_time": 0.12, "util.sm_active": 0.1, "mem.used_gib": 4}
+        job = {
+            "schema": "gpucost.profile/v1",
+            "job": {"name": f"job{number}", "kind": "training"},
+            "hardware": {"gpu": "A100-SXM4-40GB", "gpu_count": 1, "cpu_cores": 32},
+            "window": {"duration_s": 86400, "interval_s": 10},
+            "gpus": [{"metrics": load}],
+            "host": {"cpu_util": 0.05},
+        }
+        folder = write(f"fleet/{number}.json", job).rpartition("/")[0]
+    priced = call("plan", folder, "--owned", "--price", "1.5", "-q").out
+    screen = call("plan", folder, "--owned", "-q").out
+    counts = [re.findall(r"GPUs .* (6 -> [1-5])", text) for text in (priced, screen)]
+    assert counts[0] == counts[1] != [], screen
+    assert "share today's GPUs" in screen
+    assert "You pay    unknown" in screen
+    assert "frees" in screen

@@ -171,8 +171,9 @@ def test_sharing_is_advised_where_it_pays_for_its_work(hours: float, shares: boo
     assert bool(found.recommended.packed) is shares
     with use_language("en"):
         (action,) = first_screen(to_plan(found)).actions
-    words = "share today's GPUs" if shares else "keep as is: sharing saves $"
+    words = "share today's GPUs" if shares else "4 jobs like j0: find the cause"
     assert action.text.startswith(words)
+    assert ("sharing saves $6" in action.text) is not shares
     assert ("does not pay for its 16 h of work" in action.text) is not shares
 
 
