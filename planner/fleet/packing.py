@@ -15,7 +15,7 @@ from planner.choice.context import crowded, need_beside_others, shared_host
 from planner.choice.requirements import Reason, Requirements
 from planner.fleet.executor import map_on
 from planner.fleet.search import Packed, StopSearch, pack_rows, plain_bound
-from planner.fleet.sizes import Sizes
+from planner.fleet.sizes import Sizes, spread
 from planner.fleet.tenant import (
     CONTEXT_GIB,
     HourlyLoad,
@@ -43,6 +43,7 @@ from planner.signals.thresholds import BUSIEST, USABLE
 from pricing.message import Message
 
 _ROUNDING = 1e-9
+_SHARE = 1  # the column of a job's row that is its share of the GPU's time
 
 
 def refuses(group: list[Tenant], requirements: Requirements) -> tuple[Reason, str] | None:
@@ -62,6 +63,15 @@ def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
         if isinstance(pieces, str)
         else None
     )
+
+
+def _beside_training(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    """Keep services of unknown latency away from training: its long kernels delay each answer."""
+    services = sorted(t.name for t in group if t.is_unmeasured_service)
+    trainings = sorted(t.name for t in group if t.profile.job.kind.trains)
+    if not services or not trainings:
+        return None
+    return "latency", Message("share.beside-training", jobs=services, trainings=trainings)
 
 
 def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -171,7 +181,17 @@ def _slowest(group: list[Tenant], requirements: Requirements) -> tuple[Reason, s
     return None
 
 
-_ON_ONE = (_memory, _host, _unmeasured, _latency, _busy, _slowest, _peaks, _other_parts)
+_ON_ONE = (
+    _beside_training,
+    _memory,
+    _host,
+    _unmeasured,
+    _latency,
+    _busy,
+    _slowest,
+    _peaks,
+    _other_parts,
+)
 _ON_SLICES = (_slices, _host, _latency, _slowest, _peaks_on_slices)
 """A slice has its own memory, bandwidth and compute; cores and RAM of the host are everybody's."""
 
@@ -255,6 +275,8 @@ def _row(
         (min(need.ram_gib or 0.0, ram), ram),
         (min(need.cores or 0.0, cores), cores),
         *((part(tenant.profile) or 0.0, BUSIEST) for _, part in PARTS),
+        # A service of unknown latency has room for no training beside it.
+        (float(tenant.profile.job.kind.trains), 0.0 if tenant.is_unmeasured_service else math.inf),
     ]
     # What a job takes beyond its limit alone does not forbid it a GPU of its own.
     return [(min(takes, limit), limit) for takes, limit in takes_and_most]
@@ -344,6 +366,7 @@ def pack_all(
     work = partial(pack_rows, stop=stop, proves=proves)
     rows.update(zip(smaller, map_on(executor, work, [sizes[n] for n in smaller]), strict=True))
     for n, packed in rows.items():
+        rows[n] = packed = replace(packed, bins=spread(sizes[n], packed.bins, _SHARE))  # noqa: PLW2901
         if by_hour_of(divided[n].shared):  # the sum that is packed by is stricter than the limits
             needs = plain_bound(sizes_of(divided[n].shared, requirements, by_means=True))
             rows[n] = replace(packed, bound=min(needs, packed.bound))

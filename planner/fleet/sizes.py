@@ -305,3 +305,42 @@ def _join(bins: _OpenBins, run: deque[int], fitting: Rows) -> None:
             return
     while run:
         bins.open(run)
+
+
+def spread(sizes: Sizes, bins: Bins, resource: int) -> Bins:
+    """Return a packing of the same cost in which jobs collide less on a resource.
+
+    Two jobs want it at once for the product of the shares of the time that they take, so a job
+    moves to the GPU with the least load that it fits on, while that adds no hour to any GPU.
+
+    Args:
+        sizes: the jobs.
+        bins: the packing.
+        resource: the column of the share of the time.
+    """
+    groups = [list(rows) for rows in bins]
+    takes = np.array([sizes.takes[rows].sum(axis=0) for rows in groups])
+    bounds = np.array([sizes.bounds[rows].min(axis=0) for rows in groups])
+    hours = np.array([sizes.hours[rows].max() for rows in groups])
+    queue = deque((row, at) for at, rows in enumerate(groups) for row in rows)
+    idle = 0  # jobs in a row that stayed
+    while idle < len(queue):
+        row, at = queue.popleft()
+        neighbours = [item for item in groups[at] if item != row]
+        load, idle, target = takes[:, resource], idle + 1, at
+        freer = np.flatnonzero(load < load[at] - sizes.takes[row, resource] - ROUNDING)
+        if neighbours and len(freer):
+            limits = np.minimum(bounds[freer], sizes.bounds[row])
+            fits = (takes[freer] + sizes.takes[row] <= limits).all(axis=1)
+            adds = np.maximum(hours[freer], sizes.hours[row]) - hours[freer]
+            fits &= adds <= hours[at] - sizes.hours[neighbours].max() + ROUNDING
+            freer = freer[fits]
+        if neighbours and len(freer):
+            idle, target = 0, int(freer[np.argmin(load[freer])])
+            groups[at], groups[target] = neighbours, [*groups[target], row]
+            for n in (at, target):
+                takes[n] = sizes.takes[groups[n]].sum(axis=0)
+                bounds[n] = sizes.bounds[groups[n]].min(axis=0)
+                hours[n] = sizes.hours[groups[n]].max()
+        queue.append((row, target))
+    return groups

@@ -22,7 +22,7 @@ from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.program_places import has_guessed_times
-from planner.signals.signals import holds_in_advance, memory_need_gib
+from planner.signals.signals import holds_in_advance, memory_need_gib, worst_latency_ms
 from planner.signals.thresholds import LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
@@ -318,6 +318,7 @@ def risks(placement: Placement, jobs: Sequence[JobDraft]) -> tuple[str, ...]:
     return (
         *_MODES.get(placement.mode or "", ()),
         *_of_memory(placement, jobs),
+        *_of_latency(profiles),
         *_of_peaks(profiles),
         *_of_interval(placement),
     )
@@ -366,6 +367,12 @@ def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:
     if limits := memory_limits(placement, jobs):
         parts = [f"{name} {mib / 1024.0:.1f} GiB" for name, mib in limits.items()]
         yield Message("risk.memory-limits", limits=parts)
+
+
+def _of_latency(profiles: Sequence[Profile]) -> Iterator[str]:
+    services = [p.job.name for p in profiles if p.job.kind.answers and not worst_latency_ms(p)]
+    if services:
+        yield Message("risk.latency-unmeasured", jobs=services)
 
 
 def _of_peaks(profiles: Sequence[Profile]) -> Iterator[str]:

@@ -50,10 +50,37 @@ def test_four_machines_become_one_or_stay(
 
 
 def test_services_join_a_training_job() -> None:
-    """A training job that takes 70 % leaves room for one service of 20 %; the others pair up."""
+    """A training job that takes 70 % leaves room for one measured service of 20 %."""
     train = job("train", busy=0.7, gib=30.0, kind="training")
-    fleet = packed(train, *(job(f"j{i}") for i in range(4)))
+    services = [job(f"j{i}", latency_ms=Latency(p99=20.0)) for i in range(4)]
+    fleet = packed(train, *services)
     assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (5, 2, 2)
+
+
+def test_a_service_of_unknown_latency_shares_with_no_training_job() -> None:
+    """Training jobs share, services share, but not with each other; the reason says what to give.
+
+    A service that must be isolated has a slice of its own, which no training job delays.
+    """
+    train = [job(f"t{i}", busy=0.1, kind="training") for i in range(2)]
+    fleet = packed(*train, *(job(f"j{i}", busy=0.05) for i in range(3)))
+    assert {p.jobs for p in fleet.placements} == {("t0", "t1"), ("j0", "j1", "j2")}
+    assert {one.reason for one in fleet.unmoved} == {"latency"}
+    assert all("the latency was not measured" in one.detail for one in fleet.unmoved)
+    isolated = packed(job("a", trust="isolated"), job("t", trust="isolated", kind="training"))
+    assert isolated.gpus_after == 1
+
+
+@pytest.mark.parametrize("kind", ["unknown", "interactive"])
+def test_of_equal_bills_that_in_which_jobs_collide_least_is_taken(kind: str) -> None:
+    """Two jobs of 5 % go together, not beside one of 72 %: the GPUs and the dollars are the same.
+
+    The names put the busy job in any place of the order.
+    """
+    for name in ("a", "m", "z"):
+        busy = job(name, busy=0.72, gib=70.0, kind=kind)
+        fleet = packed(busy, *(job(n, busy=0.05, gib=3.0, kind=kind) for n in ("k", "n")))
+        assert {p.jobs for p in fleet.placements} == {(name,), ("k", "n")}
 
 
 @pytest.mark.parametrize(("most", "after"), [(0, 4), (1, 3), (2, 2), (3, 1), (9, 1)])

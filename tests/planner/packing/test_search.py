@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.fleet.search import Packed, pack_rows, plain_bound, plain_hours
-from planner.fleet.sizes import Bins, Sizes, best_fit, by_length, decreasing, first_fit
+from planner.fleet.sizes import Bins, Sizes, best_fit, by_length, decreasing, first_fit, spread
 
 ROOM = 76.0
 
@@ -60,6 +60,23 @@ def test_the_bound_is_below_every_packing_and_the_search_above_none_by_rule(
     assert all(some.fits(group) for group in found.bins)
     assert sorted(row for group in found.bins for row in group) == list(range(len(jobs)))
     assert len(found.bins) <= min(len(first_fit(some, order)) for order in decreasing(some))
+
+
+@given(JOBS, st.data())
+@settings(max_examples=60, deadline=None)
+def test_spreading_costs_nothing_and_leaves_fewer_collisions(
+    jobs: list[tuple[float, float, float]], data: st.DataObject
+) -> None:
+    """All jobs still fit, each once, on as many GPUs for no more hours; none collides more."""
+    some = sizes(jobs, [data.draw(st.sampled_from((100.0, 400.0, 730.0))) for _ in jobs])
+    before = first_fit(some, decreasing(some)[0])
+    after = spread(some, before, 0)
+    assert sorted(row for group in after for row in group) == list(range(len(jobs)))
+    assert all(some.fits(group) for group in after)
+    assert len(after) == len(before)
+    assert some.cost(after) <= some.cost(before) + 1e-6
+    squares = [sum(some.takes[g, 0].sum() ** 2 for g in bins) for bins in (after, before)]
+    assert squares[0] <= squares[1] + 1e-9
 
 
 @given(JOBS, st.data())
