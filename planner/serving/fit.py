@@ -359,7 +359,7 @@ def _limit(service: MeasuredService, name: str) -> CopyLimit:
     """Return what a copy takes at most; an error where no number of copies keeps the targets."""
     limit = service.limit_on(service.layout)
     if limit is None or limit.rate <= 0.0:
-        lowest = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
+        lowest = f": {1000.0 * (limit.lowest_s or 0.0):,.0f} ms at almost no load" if limit else ""
         reason = limit.stopped_by if limit else "the targets"
         raise InputError(Message("serving.no-copies", name=name, reason=reason, lowest=lowest))
     return limit

@@ -62,13 +62,13 @@ class CopyLimit(Struct, frozen=True, kw_only=True):
         rate: requests a second, at most; 0 where no rate keeps the targets.
         saturated_rate: that it answers with a queue that never ends.
         stopped_by: what sets `rate`, in words.
-        least: of the first target that no rate keeps: its metric at almost no load, s.
+        lowest_s: of the first target that no rate keeps: its metric at almost no load, s.
     """
 
     rate: float
     saturated_rate: float
     stopped_by: str
-    least: float | None = None
+    lowest_s: float | None = None
 
 
 def fits(server: Server, traffic: Traffic) -> bool:
@@ -154,7 +154,9 @@ def copy_limit(
     never = broken(latencies, targets)
     if never is not None:
         latency = latencies.percentile(never.metric, never.percent)
-        return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=latency)
+        return CopyLimit(
+            rate=0.0, saturated_rate=saturated, stopped_by=never.words, lowest_s=latency
+        )
     while high / low > _CLOSE:
         middle = max(math.sqrt(low * high), high / _NEAR)
         stopped = broken(served(server, traffic, middle, count), targets)

@@ -293,9 +293,9 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
         limit = _expected(question, copy_limit(copy, question.traffic, question.targets))
         if limit.rate <= 0.0:
             detail = (
-                f"{limit.stopped_by}: {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load"
+                f"{limit.stopped_by}: {1000.0 * (limit.lowest_s or 0.0):,.0f} ms at almost no load"
             )
-            unfit.append(Unfit(layout, "latency", detail, limit.least))
+            unfit.append(Unfit(layout, "latency", detail, limit.lowest_s))
             continue
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
         if not (sized := list(_options_on(question, layout, copy, limit, offer))):

@@ -149,8 +149,8 @@ def test_a_target_below_one_step_names_the_least_there_is() -> None:
     """A token takes over 7 ms on an H100: 5 ms cannot be had at any rate."""
     limit = copy_limit(copy(), CHAT, (Target(metric="tpot", percent=99, limit_s=0.005),))
     assert limit.rate == 0.0
-    assert limit.least is not None
-    assert 0.007 < limit.least < 0.012
+    assert limit.lowest_s is not None
+    assert 0.007 < limit.lowest_s < 0.012
 
 
 @pytest.mark.parametrize(("rate", "most", "needed"), [(8, 24, 1), (24, 24, 1), (24.1, 24, 2)])
