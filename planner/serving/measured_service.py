@@ -75,7 +75,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         limit = copy_limit(copy, traffic, self.question.targets, _COUNT)
         if self.unbroken and layout == self.layout and limit.rate < self.rate:
-            return structs.replace(limit, rate=self.rate, stopped_by=self.unbroken, least=None)
+            return structs.replace(limit, rate=self.rate, stopped_by=self.unbroken, lowest_s=None)
         return limit
 
     def latency_ms(self, layout: Layout, rate: float) -> float | None:
