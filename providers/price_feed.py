@@ -16,13 +16,13 @@ from pathlib import Path
 from threading import Event
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from pricing.errors import InputError, ProviderError, UnreachableError
 from pricing.refresh.reading import Answer, Feed, Question
 
 if TYPE_CHECKING:  # urllib3 is imported when a server is asked
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 
 MIB = 2**20
 
@@ -89,7 +89,7 @@ class FeedServer:
         if question.changed_only:
             headers |= self.cached.get(url, {})
         with (
-            _connections(url) as pool,
+            connections(url) as pool,
             closing(self._open(pool, url, headers, question.body)) as response,
         ):
             if response.status == _NOT_MODIFIED:
@@ -266,15 +266,42 @@ def _unpacked(unpack: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
         chunk = unpack.unconsumed_tail
 
 
-def _connections(url: str) -> "PoolManager":
+def connections(
+    url: str, timeout: "Timeout | None" = None, ca_certs: str | None = None
+) -> "PoolManager":
     """Return connections, through the proxy that the environment names."""
-    from urllib3 import PoolManager, ProxyManager  # noqa: PLC0415 - only where a server is asked
+    from urllib3 import PoolManager, ProxyManager, make_headers  # noqa: PLC0415 - only to ask
 
-    parts = urlsplit(url)
+    proxy = proxy_of(url)
+    if not proxy:
+        return PoolManager(timeout=timeout, ca_certs=ca_certs)
+    user = unquote(urlsplit(proxy).netloc.rpartition("@")[0]) or None
+    headers = make_headers(proxy_basic_auth=user)
+    return ProxyManager(proxy, proxy_headers=headers, timeout=timeout, ca_certs=ca_certs)
+
+
+def proxy_of(url: str) -> str:
+    """Return the proxy that the environment names for an address; empty: none."""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - a plan asks nobody
 
-    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-    return ProxyManager(proxy) if proxy else PoolManager()
+    parts = urlsplit(url)
+    proxy = "" if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme, "")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def fault_of(url: str, longest_s: float) -> str:
+    """Return why nobody answers at an address; empty where somebody does, whatever they say."""
+    from urllib3 import Timeout  # noqa: PLC0415 - only to ask
+    from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415 - the same
+
+    try:
+        pool = connections(url, Timeout(longest_s))
+        pool.request("HEAD", url, redirect=False, retries=False)
+    except SSLError:  # somebody is there
+        return ""
+    except (HTTPError, ValueError) as error:
+        return str(getattr(error, "original_error", error)).rpartition(": ")[2]
+    return ""
 
 
 def _origin(url: str) -> tuple[str, str, int]:

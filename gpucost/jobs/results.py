@@ -180,7 +180,7 @@ def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path
 
 def _linked(path: Path, to: str) -> bool:
     """Make a link, but not through another one; False where its name is taken."""
-    if any(folder.is_symlink() for folder in path.parents):
+    if any(folder.is_symlink() for folder in reversed(path.parents)):  # it follows none
         return False
     try:
         with _written(path):

@@ -68,7 +68,8 @@ def _recorded_runs(
     owner = this_owner()
     for run in deployments:
         refuse_others(run.marks, owner)
-    reached = sessions(journal, output, dict.fromkeys(run.provider for run in deployments))
+    names = dict.fromkeys(run.provider for run in deployments)
+    reached = sessions(journal, output, names, must_ask=True)
     by_name = {session.cloud.name: session for session in reached.sessions}
     targets = [
         RunToTerminate(marks=run.marks, session=by_name[run.provider], recorded=run, listed=())
@@ -153,7 +154,7 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
     named = [item for item in map(journal.deployment, runs) if item is not None]
     recorded = {item.marks.run: item for item in (*journal.open_deployments(), *named)}
     open_ = tuple(recorded.values())
-    reached = sessions(journal, output)
+    reached = sessions(journal, output, must_ask=True)
     targets: list[RunToTerminate] = []
     doubts = _unreached(reached, [item for item in open_ if not runs or item.marks.run in runs])
     for session in reached.sessions:

@@ -8,13 +8,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from http.client import HTTPException
 from pathlib import Path
-from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from threading import Thread
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import click
 
@@ -33,6 +29,7 @@ from providers.journal.journal import FILE, Journal, JournalError
 from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import keep_owner, owner_of
+from providers.price_feed import fault_of, proxy_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
 from providers.ssh.connection import Login, SshAccess, key_file, known_hosts, own_door
@@ -274,49 +271,58 @@ class ReachableProviders:
         )
 
 
-_REACHED_S = 2.0
+_SAID_S = 1.5  # ours: it is said within 3 s of the command, which has to start, too
+_WAITED_S = 10.0  # ours: the longest that a network may take to answer a command that only looks
 
 
-def tell_unreached(providers: Iterable[str], journal: Journal, output: Output) -> None:
+def tell_unreached(
+    providers: Iterable[str], journal: Journal, output: Output, *, must_ask: bool
+) -> dict[str, str]:
     """Say within 3 s that a provider cannot be reached, and what burns there by the last record.
 
-    It is asked all the same: a slow network must not keep a machine alive.
+    Args:
+        providers: their names.
+        journal: with the last record.
+        output: where it is said.
+        must_ask: whether they are asked all the same: a slow network must not keep a machine alive.
+
+    Returns:
+        without `must_ask`: the providers that did not answer in ten seconds, and why.
     """
-    names = [name for name in providers if CLOUDS[name].address]
-    faults: dict[str, str] = dict.fromkeys(names, f"no answer in {_REACHED_S:g} s")
-    threads = [Thread(target=_reach, args=(name, faults), daemon=True) for name in names]
-    for thread in threads:
+    names: dict[str, list[str]] = {}
+    for name in providers:
+        if url := os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address:
+            names.setdefault(url, []).append(name)
+    faults = dict.fromkeys(names, "no answer yet")
+    threads = {url: Thread(target=_look, args=(url, faults), daemon=True) for url in names}
+    for thread in threads.values():
         thread.start()
-    until = time.monotonic() + _REACHED_S
+    _wait(threads.values(), _SAID_S)
+    for url, fault in faults.items():
+        if not fault:
+            continue
+        proxy = urlsplit(proxy_of(url)).netloc.rpartition("@")[2]
+        way, check = (f" through the proxy {proxy}", "HTTPS_PROXY and ") if proxy else ("", "")
+        on = "; trying on ..." if must_ask or threads[url].is_alive() else "."
+        at = f"{', '.join(names[url])} cannot be reached at {urlsplit(url).hostname}{way}"
+        output.say(f"{at}: {fault}. Check {check}the network{on}")
+        runs = [run for run in journal.open_deployments() if run.provider in names[url]]
+        if runs:
+            output.say(f"by the last record {', '.join(map(_burning, runs))} may still be there.")
+    if must_ask:
+        return {}
+    _wait(threads.values(), _WAITED_S - _SAID_S)
+    return {name: fault for url, fault in faults.items() for name in names[url] if fault}
+
+
+def _look(url: str, faults: dict[str, str]) -> None:
+    faults[url] = fault_of(url, _WAITED_S)
+
+
+def _wait(threads: Iterable[Thread], longest_s: float) -> None:
+    until = time.monotonic() + longest_s
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    for name, fault in faults.items():
-        runs = [run for run in journal.open_deployments() if run.provider == name]
-        if fault:
-            output.say(f"{name} cannot be reached: {fault}. Check the network; trying on ...")
-        if fault and runs:
-            output.say(f"by the last record {', '.join(map(_burning, runs))} may still be there.")
-
-
-def _reach(name: str, faults: dict[str, str]) -> None:
-    """Note whether a provider, also behind a proxy, answers at all; it need not know who asks."""
-    url = os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address
-    context = SSLContext(PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, CERT_NONE
-    opener = build_opener(HTTPSHandler(context=context), _NoRedirect)
-    try:
-        opener.open(Request(url, method="HEAD"), timeout=_REACHED_S).close()  # noqa: S310 - ours
-    except HTTPError:  # an answer
-        faults[name] = ""
-    except (OSError, ValueError, HTTPException) as error:
-        faults[name] = f"{urlsplit(url).hostname}: {getattr(error, 'reason', error)}"
-    else:
-        faults[name] = ""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        """Return nothing to follow: a redirection is an answer, too."""
 
 
 def _burning(run: Deployment) -> str:
@@ -330,11 +336,13 @@ def sessions(
     providers: Collection[str] = tuple(CLOUDS),
     *,
     forgotten: bool = False,
+    must_ask: bool = False,
 ) -> ReachableProviders:
     """Return a session with each of these providers that can be asked.
 
     Where nothing of ours may be, nobody is asked: pools of clusters that were never named here,
-    unless what was named here may be `forgotten`.
+    unless what was named here may be `forgotten`. One that does not answer is tried on only where
+    something is to be ended (`must_ask`).
     """
     open_at, state = frozenset(run.provider for run in journal.open_deployments()), state_folder()
     is_used = {name: CLOUDS[name].is_used(os.environ, state) for name in providers}
@@ -348,8 +356,12 @@ def sessions(
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
             unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
-    tell_unreached([session.cloud.name for session in opened], journal, output)
-    return ReachableProviders(sessions=tuple(opened), unreached=tuple(unreached), open_at=open_at)
+    names = [session.cloud.name for session in opened]
+    silent = tell_unreached(names, journal, output, must_ask=must_ask)
+    for name, why in silent.items():
+        unreached.append(UnreachableProvider(provider=name, why=why, is_set_up=True))
+    answering = tuple(session for session in opened if session.cloud.name not in silent)
+    return ReachableProviders(sessions=answering, unreached=tuple(unreached), open_at=open_at)
 
 
 def _price(machine: Resource) -> Offer | None:

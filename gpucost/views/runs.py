@@ -122,7 +122,7 @@ class DeploymentListDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: `gpucost.runs/v1`.
-        asked: providers that were; none: this is what the journal knows.
+        asked: providers that were, and told all; none: this is what the journal knows.
         runs: with their cost so far.
     """
 
@@ -233,7 +233,8 @@ def show_list(
     """
     bills = [(run, bill_run(run, now)) for run in runs]
     documents = tuple(run_document(run, now, presence) for run, _ in bills)
-    if print_if_json(DeploymentListDocument(asked=tuple(providers), runs=documents), output):
+    answered = tuple(name for name, complete in providers.items() if complete)
+    if print_if_json(DeploymentListDocument(asked=answered, runs=documents), output):
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, presence) for run, bill in shown)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pricing.errors import ProviderError
 from providers.interface import NoCapacityError, QuotaError
 from providers.lambda_cloud import ENDPOINT, TOKEN
+from providers.price_feed import connections
 from providers.token_api import RefusedCallError, TokenApi, TokenVariables
 
 if TYPE_CHECKING:
@@ -61,17 +62,17 @@ class LambdaApi(TokenApi):
         params: Mapping[str, str | int],
     ) -> tuple[int, Mapping[str, str], bytes]:
         _ = params  # its lists have no pages
-        from urllib3 import PoolManager, Retry, Timeout  # noqa: PLC0415 - only where it is called
+        from urllib3 import Retry, Timeout  # noqa: PLC0415 - only where it is called
 
+        url = f"{self.access.endpoint or _PUBLIC}/api/v1{path}"
         if self._pool is None:
-            self._pool = PoolManager(
-                timeout=Timeout(connect=CONNECT_S, read=READ_S),
-                ca_certs=None if self.access.ca is None else str(self.access.ca),
-            )
+            limits = Timeout(connect=CONNECT_S, read=READ_S)
+            ca = None if self.access.ca is None else str(self.access.ca)
+            self._pool = connections(url, limits, ca)
         reads = method == "GET"
         answer = self._pool.request(
             method,
-            f"{self.access.endpoint or _PUBLIC}/api/v1{path}",
+            url,
             json=body,
             headers={"Authorization": f"Bearer {self.access.token}"},
             retries=Retry(

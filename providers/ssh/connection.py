@@ -6,6 +6,7 @@ afterwards.
 """
 
 import ipaddress
+import logging
 import os
 import re
 import shlex
@@ -206,6 +207,8 @@ class SshAccess:
         """
         import paramiko  # noqa: PLC0415 - heavy, only here
 
+        # It would print what the machine says as it is, and a traceback.
+        logging.getLogger("paramiko").setLevel(logging.CRITICAL)
         host, _, port = address.partition(":")
         connection = paramiko.SSHClient()
         if self.known_hosts.exists():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
@@ -72,6 +72,11 @@ class _Login:
         """Tell it a later deadline."""
         if self._over_ssh("deadline", machine.id, deadline, life_s) is None:
             raise ProviderError(f"{machine.address} cannot be reached over SSH")
+
+
+def _first_look(ask: Ask, names: Any, *_: Any, must_ask: bool) -> dict[str, str]:
+    """Who does not answer: no socket is opened, and nobody waits."""
+    return {} if must_ask or ask("reached") else dict.fromkeys(names, "no network")
 
 
 def _shell(ask: Ask, reach: Callable[[str], None]) -> Callable[..., Answered]:
@@ -217,12 +222,13 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
         )
 
     with ExitStack() as stack:
+        look = partial(_first_look, ask)
+        stack.enter_context(mock.patch.object(state, "tell_unreached", look))
         stack.enter_context(mock.patch.object(state, "CLOCK", clock))
         stack.enter_context(mock.patch.object(state, "PATIENCE", patience))
         stack.enter_context(mock.patch.object(provisioning, "CLOCK", clock))
         stack.enter_context(mock.patch.object(provisioning, "open_login", open_login))
-        if hasattr(state, "login_again"):
-            stack.enter_context(mock.patch.object(state, "login_again", login_again))
+        stack.enter_context(mock.patch.object(state, "login_again", login_again))
         stack.enter_context(mock.patch.object(provisioning, "read_live", unread))
         stack.enter_context(mock.patch.object(RemoteShell, "run", _shell(ask, reach)))
         stack.enter_context(mock.patch.object(RemoteShell, "read_from", _read_from))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from gpucost.commands.machines import provision
 from tests.chaos.accounts import ACCOUNTS, Account
 from tests.chaos.computers import BOOT_S, LOOK_S, Boot
 from tests.chaos.exchange import Answer, Call, exchange
@@ -26,16 +25,8 @@ from tests.providers.fakes.driven_time import DrivenTime, driven_time
 from tests.providers.fakes.world import World
 
 TTL = timedelta(hours=2)
-_REACH = "ssh_from" in {option.name for option in provision.command.params}
-_LAUNCH = (
-    "provision",
-    "--ttl",
-    "2h",
-    "--yes",
-    "--allow-stale",
-    *(("--ssh-from", "anywhere") if _REACH else ()),
-)
 _PLAIN_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale")
+_LAUNCH = (*_PLAIN_LAUNCH, "--ssh-from", "anywhere")
 _POOL = ("--kubernetes", "prod-1", "--no-self-destroy")
 _CLUSTER = (*_PLAIN_LAUNCH, "--kubernetes", "prod-1")
 END_ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
@@ -144,6 +135,8 @@ class Stage:
             there = [one for one in machines.values() if one.seen.run == message[1]]
             reached = any(one.boot.starts and one.boot.reachable for one in there)
             return self.machines.run(*message[2:]) if reached else None
+        if message[0] == "reached":
+            return not self.account.app.world.cut
         machine = machines.get(message[1])
         if machine is None or not (machine.boot.starts and machine.boot.reachable):
             return _UNREACHED[message[0]]

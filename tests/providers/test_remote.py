@@ -1,11 +1,13 @@
 """Machines over SSH, against a real sshd: status, log, and the end token that nobody else sees."""
 
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -71,6 +73,25 @@ def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: SshAc
     """Without a connection nothing is known yet; that is not an error."""
     away = replace(_resource(machine), address="127.0.0.1:1")
     assert Login(door=door).status(away).state == "pending"
+
+
+def test_a_banner_that_is_none_is_not_printed(
+    door: SshAccess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever a machine sends in place of SSH's first line, nobody else writes it to a log."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as client:
+                client.sendall(b"SSH-\x1b]0;owned\x07-x\r\n")
+
+        Thread(target=answer, daemon=True).start()
+        with (
+            pytest.raises(ProviderError, match="cannot be reached over SSH"),
+            door.open(f"127.0.0.1:{listener.getsockname()[1]}"),
+        ):
+            pass
+    assert [one for one in caplog.records if one.name.startswith("paramiko")] == []
 
 
 def test_the_end_token_is_root_only_and_never_in_a_command(

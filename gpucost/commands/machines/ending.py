@@ -20,6 +20,7 @@ from gpucost.views.output import (
 )
 from pricing import errors
 from pricing.listing import counted
+from pricing.message import Message
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import Verdict, carry_out, judge
 from providers.lifecycle.session import Session
@@ -79,6 +80,8 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     problems += (*doubts, *journal.doubts)
     if problems:
         raise (errors.PartialError if was_asked else errors.ProviderError)(dict.fromkeys(problems))
+    if not was_asked:
+        raise errors.MissingCredentialsError(Message("machine.nobody-asked"))
     if not targets:
         output.say("nothing to end.")
 
@@ -115,7 +118,7 @@ def reap(
         return
     with open_journal(go_on=output.say, mend=True) as journal:
         owner = this_owner()
-        reached = sessions(journal, output)
+        reached = sessions(journal, output, must_ask=True)
         pairs: Judged = []
         doubts = [*journal.doubts]
         for session in reached.sessions:
@@ -132,10 +135,8 @@ def reap(
         if not dry_run:
             drop_leftover_keys(journal)
     if not reached.queried:
-        problems_found = [item.text for item in missed] or [
-            "no provider could be asked for orphans."
-        ]
-        raise errors.MissingCredentialsError(problems_found)
+        texts = [item.text for item in missed]
+        raise errors.MissingCredentialsError(texts or Message("machine.nobody-asked"))
     problems = [*(problem for item in troubles for problem in item.problems), *doubts]
     if problems:
         raise errors.PartialError(dict.fromkeys(problems))

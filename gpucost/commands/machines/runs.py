@@ -15,6 +15,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_list, show_run
 from pricing.errors import InputError, PartialError, ProviderError
 from pricing.listing import counted
+from pricing.message import Message
 from providers.interface import Deployment, ExistenceCheck, Resource
 from providers.journal.journal import Journal
 from providers.lifecycle.presence import Survey, found_run, presence_of, survey, unknown_runs
@@ -31,15 +32,13 @@ class _ProviderAnswers:
     Attributes:
         machines: what is known of each, by id.
         unjournaled: runs of this owner that no journal knows.
-        queried: providers.
-        silent: of them, those that did not tell all of their machines.
+        complete: providers, and whether each told all of its machines.
         doubts: what is not known, in words.
     """
 
     machines: dict[str, ExistenceCheck] = field(default_factory=dict)
     unjournaled: list[Deployment] = field(default_factory=list)
-    queried: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
+    complete: dict[str, bool] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
 
 
@@ -72,10 +71,10 @@ def list_(
             output,
             CLOCK.at(0.0),
             answers.machines,
-            {name: name not in answers.silent for name in answers.queried},
+            answers.complete,
         )
     if answers.doubts:
-        raise PartialError(answers.doubts)
+        raise PartialError(dict.fromkeys(answers.doubts))
 
 
 def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
@@ -83,14 +82,17 @@ def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
     open_ = journal.open_deployments()
     providers = {run.provider for run in open_}
     reached = sessions(journal, output, providers) if providers else sessions(journal, output)
-    answers = _ProviderAnswers(queried=list(reached.queried))
-    answers.doubts += (provider.text for provider in reached.missed(open_))
+    missed = reached.missed(open_)
+    complete = dict.fromkeys(reached.queried, True) | {item.provider: False for item in missed}
+    answers = _ProviderAnswers(complete=complete, doubts=[item.text for item in missed])
+    if not complete:
+        output.say(Message("machine.nobody-asked"))
     for session in reached.sessions:
         inventory = survey(session)
         answers.machines.update(inventory.machines)
         answers.doubts += inventory.doubts
-        if inventory.doubts:
-            answers.silent.append(session.cloud.name)
+        if inventory.doubts and session.cloud.name in complete:
+            complete[session.cloud.name] = False
         for run in open_:
             _ask_for_proof(session, run, inventory.resources)
         _tell_of_unknown(session, inventory, answers, output)

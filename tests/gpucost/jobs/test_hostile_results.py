@@ -229,6 +229,20 @@ def test_a_disk_that_is_full_is_no_broken_connection(
         unpack(io.BytesIO(_tar(("a", b"0", 3, ""))), tmp_path, lambda _: True, 2**30)
 
 
+def test_a_link_below_a_link_is_left_behind(empty_folder: Path) -> None:
+    """Not even looked at through the first, whose target is longer than any name."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as made:
+        for name, to in (("c", "x" * 300), ("c/canary/d", "e")):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, to
+            made.addfile(entry)
+    out.seek(0)
+    received = unpack(out, empty_folder, lambda _: True, 1 << 20)
+    assert received.notes == ("'c/canary/d': another of that name came before it",)
+    assert [path.name for path in empty_folder.iterdir()] == ["c"]
+
+
 def test_hostile_archives_do_no_harm(tmp_path: Path) -> None:
     """Drawn by the hundred: names, links, types, sizes, damage."""
     harm = [

@@ -44,40 +44,31 @@ def answering() -> Iterator[str]:
         server.shutdown()
 
 
-def said(monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
-    """What is said of DigitalOcean where a run of ours is open there."""
-    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "NO_PROXY", "no_proxy"):
+def said(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, proxy: str = ""
+) -> tuple[list[str], dict[str, str]]:
+    """What is said of DigitalOcean to what only looks; why it is not asked."""
+    for name in ("https_proxy", "ALL_PROXY", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(state, "_burning", lambda run: run.name)
-    run = SimpleNamespace(provider="digitalocean", name="run-1 ($4.41 an hour)")
-    journal: Any = SimpleNamespace(open_deployments=lambda: [run])
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    monkeypatch.setenv(CLOUDS["digitalocean"].endpoint, endpoint)
+    monkeypatch.setattr(state, "_WAITED_S", 2.5)
+    journal: Any = SimpleNamespace(open_deployments=list)
     sentences: list[str] = []
     output: Any = SimpleNamespace(say=sentences.append)
-    state.tell_unreached(["digitalocean"], journal, output)
-    return sentences
+    silent = state.tell_unreached(["digitalocean", "doks"], journal, output, must_ask=False)
+    return sentences, silent
 
 
-ENDPOINT = CLOUDS["digitalocean"].endpoint
-
-
-def test_a_provider_that_never_answers_is_named(
-    monkeypatch: pytest.MonkeyPatch, silent: str
-) -> None:
-    """With what may burn there; likewise where a proxy takes the connection and keeps silent."""
-    for environment in ({ENDPOINT: silent}, {"HTTPS_PROXY": silent, ENDPOINT: ""}):
-        why, burning = said(monkeypatch, **environment)
-        assert why.startswith("digitalocean cannot be reached: ")
-        assert burning == "by the last record run-1 ($4.41 an hour) may still be there."
-
-
-def test_a_refused_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens there."""
-    why, _ = said(monkeypatch, **{ENDPOINT: "http://127.0.0.1:9"})
-    assert "refused" in why
+def test_a_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
+    """By host and port alone: a password may stand before them."""
+    (why,), unasked = said(monkeypatch, "", silent.replace("//", "//me:secret@"))
+    way = f"api.digitalocean.com through the proxy {silent.removeprefix('http://')}: "
+    assert why.startswith(f"digitalocean, doks cannot be reached at {way}")
+    assert "Check HTTPS_PROXY and the network" in why
+    assert set(unasked) == {"digitalocean", "doks"}
 
 
 def test_any_answer_is_one(monkeypatch: pytest.MonkeyPatch, answering: str) -> None:
-    """A 401 shows that somebody is there: nothing is said."""
-    assert said(monkeypatch, **{ENDPOINT: answering}) == []
+    """A 401 shows that somebody is there: nothing is said, and it is asked."""
+    assert said(monkeypatch, answering) == ([], {})
