@@ -272,3 +272,17 @@ def test_requests_are_decoded_on_the_gpu_where_they_are_pictures(unit: str, *, d
         {"util.kernel_time": 0.3}, kind="inference_online", unit=unit, host={"cpu_util": 0.97}
     )
     assert ("gpu-preprocessing" in called_for(service)) == dali
+
+
+@pytest.mark.parametrize("kind", ["training", "data_preparation", "unknown"])
+@pytest.mark.parametrize("reads_mib_s", [0.0, 240.0])
+def test_full_cores_beside_an_unused_gpu_are_no_slow_disk(kind: str, reads_mib_s: float) -> None:
+    """Cores 97 % full and no kernel: the GPU is not used, whatever the disk reads meanwhile."""
+    first, *_ = diagnose(
+        a_profile(
+            {"util.kernel_time": 0.0, "mem.used_gib": Statistics(max=0.4)},
+            kind=kind,
+            host={"cpu_util": 0.97, "disk_read_mib_s": reads_mib_s},
+        )
+    )
+    assert (first.code, first.actions) == ("idle", ("use-gpu",))
