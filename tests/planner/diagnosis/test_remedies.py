@@ -87,7 +87,7 @@ STARVED = {BUSY: 0.2}
 
 
 def test_workers_gain_what_idle_cores_allow() -> None:
-    """Loader law: cores^0.8, at most x2.9; a full CPU has nothing left, an unknown one the range."""
+    """Loader law: cores^0.8, at most x2.9; a full CPU leaves none, an unknown one the range."""
     full, free, unknown = (
         action("dataloader-workers", read_signals(a_profile(STARVED, host=host))).effect
         for host in ({"cpu_util": 0.97}, {"cpu_util": 0.5}, {})
