@@ -331,7 +331,7 @@ def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:
 def _work(parts: Sequence[Profile]) -> Work | None:
     """Return what all did together: a step is one step of all parts, a sample is of one part."""
     lead = next((part.work for part in parts if part.work is not None), None)
-    if lead is None or lead.unit == _STEPS:
+    if lead is None or lead.unit == _STEPS or not lead.is_counted:
         return lead
     same = [part.work for part in parts if part.work is not None and part.work.unit == lead.unit]
     done = [work.done for work in same if work.done is not None]

@@ -214,6 +214,15 @@ class Work(fields.Record, frozen=True, kw_only=True):
     total: fields.Positive | None = None
     rate_per_s: fields.Measure | None = None
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether units were counted while it ran; that it ran once tells of no work."""
+        return self.unit != RUN
+
+
+RUN = "run"
+"""The unit of a job of which is known only that it ran to its end."""
+
 
 class Stalls(fields.Record, frozen=True, kw_only=True):
     """Steps that took much longer than usual.

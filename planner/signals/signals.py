@@ -554,8 +554,12 @@ def _input(profile: Profile) -> str | None:
     return decodes(unit, profile.job.framework, profile.mean("util.decoder"), places)
 
 
+def _rate(profile: Profile) -> float | None:
+    return profile.work.rate_per_s if profile.work and profile.work.is_counted else None
+
+
 _JOB = ("kind", "batch_per_gpu", "parallelism", "parameters", "latency_slo_ms", "ended")
-_PLAIN = ("hardware.interconnect", "hardware.network_gbps", "work.rate_per_s", "host.cpu_util.max")
+_PLAIN = ("hardware.interconnect", "hardware.network_gbps", "host.cpu_util.max")
 _SERVING = ("kv_cache_fraction", "requests_running", "requests_waiting", "preemptions_per_s")
 _UTIL = ("sm_active", "sm_occupancy", "fp32_active", "fp64_active", "tensor_active", "dram_active")
 _WAITED_FOR = ("input", "host", "python", "logging", "network", "lock", "device", "model")
@@ -569,6 +573,7 @@ SIGNALS: dict[str, Signal] = {
         {
             **{f"job.{name}": _field(f"job.{name}") for name in _JOB},
             **{name: _field(name) for name in _PLAIN},
+            "work.rate_per_s": _rate,
             **{f"serving.{part}": _field(f"job.serving.{part}") for part in _SERVING},
             **{f"host.{part}.mean": _host(part) for part in _HOST},
             **{f"util.{name}.mean": methodcaller("mean", f"util.{name}") for name in _UTIL},

@@ -135,7 +135,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     hardware = structs.replace(hardware, slice=piece)
     work = _work(merged, window, hints, rated_s)
     if work is None and own.is_complete and window.whole_s > 0:
-        work = model.Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
+        work = model.Work(unit=model.RUN, done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
     observed = merged.observed or Observed()
     host, machine = _host(merged, window), _machine(merged, window)
     profile = model.Profile(
@@ -242,7 +242,7 @@ def nothing_left(sources: Iterable[model.Source], observed: Observed | None = No
 
 
 def _work_note(work: model.Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:
-    if work is not None and work.rate_per_s is not None:
+    if work is not None and work.rate_per_s is not None and work.is_counted:
         code = "read.work-rate" if rated_s == window.whole_s else "read.work-rate-busy"
         yield Message(code, done=work.done or 0.0, unit=work.unit or "", whole=rated_s)
 

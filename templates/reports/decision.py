@@ -68,7 +68,7 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
     """Return today's row and those of the named options, equal ones once."""
     rows = [_today(job)]
     if job.choice is None:
-        rows.append(_leave(job))
+        rows.append(_leave(job, plan))
     first_with: dict[str, str] = {}
     for titles, option in named_options(job).values():
         how = report_text.changes(option, plan)
@@ -140,10 +140,12 @@ def ends_machine(job: JobPlan) -> bool:
     return job.answer.now is not None and job.answer.now.kind == "end" and bool(job.answer.now.usd)
 
 
-def staying(job: JobPlan) -> str:
+def staying(job: JobPlan, plan: Plan) -> str:
     """Return what is to be done with a job that no option is recommended for."""
-    if step := job.answer.now or _measured(job):
+    if step := job.answer.now or measured_first(job):
         return translate_text(step.what)
+    if code := tried_first(job):
+        return report_text.action(code, plan)
     return _("no option meets every limit") if job.baseline.breaks else _("keep as is")
 
 
@@ -154,17 +156,31 @@ def wastes(job: JobPlan) -> bool:
     return bool(lost) and first is not None and first.severity in _GRAVE
 
 
-def _measured(job: JobPlan) -> Proof | None:
-    """Return what is measured first of a job that wastes and has no step that surely pays."""
-    return job.answer.proof if wastes(job) and not job.baseline.breaks else None
+def measured_first(job: JobPlan) -> Proof | None:
+    """Return what is measured first of a job that wastes and has no step that surely pays.
+
+    A trial on another machine comes after what may cure it here.
+    """
+    proof, first = job.answer.proof, job.program_finding
+    if proof is None or first is None or not wastes(job) or job.baseline.breaks:
+        return None
+    return proof if proof.offer is None or not first.actions else None
 
 
-def _leave(job: JobPlan) -> Row:
+def tried_first(job: JobPlan) -> str | None:
+    """Return the action that is tried first of such a job, where nothing is measured before it."""
+    first = job.program_finding
+    if first is None or not wastes(job) or job.baseline.breaks or measured_first(job):
+        return None
+    return next(iter(first.actions), None)
+
+
+def _leave(job: JobPlan, plan: Plan) -> Row:
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else report_text.today_cost(job.baseline.cost)
     if job.ended and ends_machine(job):
         cost = report_text.whole_dollars(job.ended.cost)
-    return Row(title=_("recommended"), what=staying(job), cost=cost, sure=sure, chosen=True)
+    return Row(title=_("recommended"), what=staying(job, plan), cost=cost, sure=sure, chosen=True)
 
 
 def _with_gpu(offer: RentedOffer | None, count: int) -> str:

@@ -208,7 +208,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         return Row(title=cause, what=placement, cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.after(plan))
-        return Row(title=cause, what=staying(job), cost=cost, sure=sure)
+        return Row(title=cause, what=staying(job, plan), cost=cost, sure=sure)
     costs = [item.cost for item in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake

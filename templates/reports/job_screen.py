@@ -30,11 +30,12 @@ from templates.reports.decision import (
     copies,
     ends_machine,
     is_today,
+    measured_first,
     payback,
     sentence,
     shown_part,
     stay,
-    wastes,
+    tried_first,
     work_hours,
 )
 from templates.reports.fleet_rows import names
@@ -529,17 +530,16 @@ def first_measured(job: JobPlan, plan: Plan) -> Action | None:
 
     None where it wastes little, or nothing is known that could help.
     """
-    proof, first = job.answer.proof, job.program_finding
-    if first is None or not wastes(job) or job.baseline.breaks:
-        return None
-    if proof is not None:
+    if proof := measured_first(job):
         text = translate_text(proof.what) if proof.offer is None else _settle(job, proof, plan)
         return Action(label=_("Measure"), text=text)
+    if (code := tried_first(job)) is None:
+        return None
     effort_h = {remedy.code: remedy.effort_hours or 0 for remedy in job.remedies}
-    for code in first.actions[:1]:
-        figures = (_saving_at_most(first), work_hours(effort_h[code])) if code in effort_h else ()
-        return Action(label=_("Try"), text=report_text.action(code, plan), figures=figures)
-    return None
+    saves = _saving_at_most(job.program_finding)
+    figures = (saves, work_hours(effort_h[code])) if code in effort_h else (saves,)
+    text = f"{report_text.action(code, plan)}: gpucost explain {code}"
+    return Action(label=_("Try"), text=text, figures=figures)
 
 
 def _recommended(option: Option, plan: Plan) -> Action:
@@ -725,7 +725,7 @@ def _spare(job: JobPlan, plan: Plan, actions: Sequence[Action]) -> Iterator[Line
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     proof, is_priced = job.answer.proof, job.baseline.cost.total is not None
-    is_step = _is_measured(job, actions)
+    is_step = _is_measured(job, actions) and measured_first(job) is not None
     if proof is not None and not is_step and (is_priced or proof.offer is None):
         is_next = job.answer.next is None and proof.offer is not None  # `Run` is its command
         kind = "" if is_next or ask or not actions else "spare"

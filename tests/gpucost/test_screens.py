@@ -135,7 +135,7 @@ def test_all_options_leave_nothing_of_the_first_screen_out(
     assert "Steady use" not in call(*steady).out
     for shown in (call(*steady, "--all").out, call(*steady, "-f", "md").out):
         assert "Steady use" in shown
-        assert "Measure" in shown
+        assert "Settle it" in shown
 
 
 def _shown(case: str, size: tuple[int, int]) -> Terminal:

@@ -360,3 +360,13 @@ def test_accounts_that_measure_nothing_are_refused(text: str, says: str, tmp_pat
     said = _refused(tmp_path, text)
     assert says in said
     assert "sacct -P -o" in said
+
+
+def test_no_rate_is_told_of_a_job_of_which_only_its_end_is_known(tmp_path: Path) -> None:
+    """It ran once: that is its period, and no rate of work."""
+    head = "JobID|JobName|State|Start|Elapsed|AllocTRES|TRESUsageInTot\n"
+    row = "1|a|COMPLETED|2026-06-01T12:00:00|10:00:00|gres/gpu=1|\n"
+    job = _written(tmp_path, f"{head}{row}1.0|x|COMPLETED||10:00:00||gres/gpuutil=50\n")["a"]
+    assert job.work is not None
+    assert (job.work.unit, job.work.total, job.work.is_counted) == ("run", 1.0, False)
+    assert not any("work rate" in note for note in job.provenance.notes)

@@ -184,3 +184,13 @@ def test_one_line_says_what_would_settle_it() -> None:
     assert [action.label for action in screen.actions] == ["Measure"]
     assert "gpucost profile" in screen.commands[0]
     assert "--kind training" in line
+
+
+def test_that_a_run_came_to_its_end_tells_of_no_work() -> None:
+    """Of 10 h that Slurm calls COMPLETED, 3 % busy: the GPU was held, and no rate is evidence."""
+    ended = {"unit": "run", "done": 1.0, "total": 1.0, "rate_per_s": 1 / 36000}
+    held = a_profile({BUSY: 0.03, HELD: 10.0}, host={"cpu_util": 0.1}, kind="unknown", **ended)
+    first = diagnose(held)[0]
+    assert first.code == "idle-held"
+    assert "work.rate_per_s" not in {reading.name for reading in first.evidence}
+    assert "Work is done" not in first.cause
