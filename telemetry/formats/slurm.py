@@ -44,6 +44,7 @@ _Row = Mapping[str, str]
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
 _NO_VALUE = 2.0**62  # Slurm's INFINITE64 and NO_VAL64, and what --units makes of them, are greater
+_NO_VALUE_32 = (2**32 - 2, 2**32 - 1)  # NO_VAL and INFINITE of slurm.h
 # Columns by their names in small letters: sacct heads a column as it was asked for.
 _ID, _ALLOCATED = "jobid", "alloctres"
 # Columns that older versions of Slurm, or other questions, give in place of the first.
@@ -202,7 +203,8 @@ def _job(
         builder.dropped["job without GPUs"] += 1
         return None
     if not np.isfinite(start) or not length:
-        ran = "with GPUs, of which no Start was given" if length else "that never ran"
+        unknown = "Elapsed" if length is None else "Start"
+        ran = "that never ran" if length == 0 else f"with GPUs, of which no {unknown} was given"
         builder.dropped[f"job {ran}"] += 1
         return None
     state = (row.get("state") or "").partition(" by ")[0].strip()
@@ -353,7 +355,10 @@ def _instant(seconds: str) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, dict):  # a number that may be missing or without end
-        value = value.get("number") if value.get("set", True) else None
+        is_given = value.get("set", True) and not value.get("infinite")
+        value = value.get("number") if is_given else None
+    if isinstance(value, int) and (value in _NO_VALUE_32 or value >= _NO_VALUE):
+        return ""
     return str(value) if isinstance(value, str | int | float) else ""
 
 

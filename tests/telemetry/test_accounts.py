@@ -189,6 +189,19 @@ def test_sacct_json_is_what_sacct_is(tmp_path: Path, start: object, step: object
     assert not any("zone" in note for note in profile.provenance.notes)
 
 
+@pytest.mark.parametrize(
+    "no_value", [2**32 - 2, 2**32 - 1, 2**64 - 2, {"set": True, "infinite": True, "number": 2**32}]
+)
+def test_a_length_that_slurm_does_not_state_is_no_length(tmp_path: Path, no_value: object) -> None:
+    """NO_VAL and INFINITE, of 32 and 64 bits, are not 136 years: such a job is left out, said."""
+    jobs = [_json_job(1782907200, "7.0"), _json_job(1782907200, "8.0") | {"job_id": 8}]
+    jobs[1]["time"] = {"start": 1782907200, "elapsed": no_value}
+    (profile,) = _written(tmp_path, json.dumps({"jobs": jobs})).values()
+    assert profile.window is not None
+    assert profile.window.duration_s == 3600
+    assert "of which no Elapsed was given: 1" in " ".join(map(str, profile.provenance.notes))
+
+
 def test_sacct_json_without_gpus_is_refused(tmp_path: Path) -> None:
     """A job that held no GPU, or no job at all, says what to ask for."""
     job = {**_json_job(1782907200, "7.0"), "tres": {"allocated": []}}
