@@ -15,7 +15,7 @@ from planner.bills import bill as bills
 from planner.bills.azure_export import vm_size
 from pricing.hardware import find
 from pricing.message import Message
-from pricing.money import EXACT, cents, show, sum_exactly
+from pricing.money import EXACT, cents, quantity_text, show, sum_exactly
 from pricing.tables import names, read_csv
 
 _NEEDED, _PROVIDERS = bills.WORDS["focus"]["needed"], bills.WORDS["focus"]["providers"]
@@ -61,6 +61,11 @@ def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bil
         (source, {column: bills.present(cell) for column, cell in row.items()})
         for source, row in rows
     ]
+    if records and not any(row[_BILLED] or row.get(_EFFECTIVE) for _, row in records):
+        hours = sum_exactly(_quantity(row, _GPU_HOURS) or Decimal(0) for _, row in records)
+        empty = f"BilledCost is empty in all {len(records)} rows ({quantity_text(hours)} GPU hours)"
+        todo = "what they cost is not known. Give the invoice, or an export that has the amounts."
+        bills.refuse((f"{name}: usage without amounts: {empty}, so {todo}",))
     basis = _basis([row for _, row in records])
     bill = bills.read_charges(
         name,

@@ -42,6 +42,13 @@ def test_a_name_in_the_columns_makes_a_gpu_machine(
     assert [(m.gpu, m.gpu_hours) for m in machines] == ([(gpu, gpu_hours)] if gpu else [])
 
 
+def test_usage_without_amounts_is_no_free_bill() -> None:
+    """Two rows of 24 GPU hours whose costs are blank are 48 GPU hours of unknown cost: refused."""
+    rows = 2 * _ROW.format("gd-8xh100 node,,", "GPU-hours").replace("240,", ",", 1)
+    with pytest.raises(InputError, match=r"all 2 rows \(48 GPU hours\)"):
+        read_bill("b.csv", _HEADER + rows)
+
+
 def test_the_meter_of_aws_names_a_machine_that_a_plan_covers() -> None:
     """24 h of g5.xlarge without a category and a description of its hours are 24 GPU hours."""
     row = f"15.216,USD,Usage,{_DAY},AWS,,g5 covered by a plan,BoxUsage:g5.xlarge,,24,Hours\n"
