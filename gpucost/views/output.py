@@ -20,6 +20,7 @@ import click
 from gpucost.arguments.parameters import Command, options
 from gpucost.files.writing import write_pieces
 from planner.models.document import to_text
+from pricing.errors import GpucostError
 from pricing.money import plain, price_text
 from pricing.tables import for_csv
 from templates.language.translate import (
@@ -265,7 +266,14 @@ def language_option(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*, lang: str, output: Output, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
         with speaking(lang, None, output):
-            return command(output=output, **typed)
+            try:
+                return command(output=output, **typed)
+            except GpucostError as error:  # it is printed in English once this language has ended
+                pairs = zip(error.reasons, error.problems, strict=True)
+                error.problems = tuple(
+                    f"{translate_text(reason)}{text.removeprefix(reason)}" for reason, text in pairs
+                )
+                raise
 
     return wrapped
 

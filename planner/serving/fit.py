@@ -18,6 +18,7 @@ from planner.serving.search import (
     Layout,
     Question,
     copy_of,
+    idle_time,
     least_copies,
     no_room,
     usd_per_million,
@@ -359,9 +360,8 @@ def _limit(service: MeasuredService, name: str) -> CopyLimit:
     """Return what a copy takes at most; an error where no number of copies keeps the targets."""
     limit = service.limit_on(service.layout)
     if limit is None or limit.rate <= 0.0:
-        lowest = f": {1000.0 * (limit.lowest_s or 0.0):,.0f} ms at almost no load" if limit else ""
-        reason = limit.stopped_by if limit else "the targets"
-        raise InputError(Message("serving.no-copies", name=name, reason=reason, lowest=lowest))
+        reason = idle_time(limit) if limit else Message("serving.the-targets")
+        raise InputError(Message("serving.no-copies", name=name, reason=reason))
     return limit
 
 

@@ -135,7 +135,7 @@ def _quantized(name: str) -> str | None:
 
 
 def model_named(name: str) -> LanguageModel:
-    """Return a model by its name, with or without its owner, or by the path of its config.json.
+    """Return a model by its name, with or without its owner, or by its config.json or its folder.
 
     Tuned variants (-Instruct, -Chat) have the shape of their base, quantized ones (-FP8, -AWQ) too;
     a name without such an ending never means one.
@@ -146,6 +146,8 @@ def model_named(name: str) -> LanguageModel:
     """
     if name.endswith(".json"):
         return model_of_config(_read(Path(name)), name)
+    if (inside := Path(name, "config.json")).is_file():
+        return model_of_config(_read(inside), name)
     table = models()
     matches = [model for model in table.values() if _own(model.name) == _own(name)]
     matches = matches or [model for model in table.values() if _plain(model.name) == _plain(name)]

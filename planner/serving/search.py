@@ -292,10 +292,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             break
         limit = _expected(question, copy_limit(copy, question.traffic, question.targets))
         if limit.rate <= 0.0:
-            detail = (
-                f"{limit.stopped_by}: {1000.0 * (limit.lowest_s or 0.0):,.0f} ms at almost no load"
-            )
-            unfit.append(Unfit(layout, "latency", detail, limit.lowest_s))
+            unfit.append(Unfit(layout, "latency", idle_time(limit), limit.lowest_s))
             continue
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
         if not (sized := list(_options_on(question, layout, copy, limit, offer))):
@@ -309,6 +306,11 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     most = _DEAREST * min(affordable, key=_rank).usd
     options = sorted((option for option in affordable if option.usd <= most), key=_rank)
     return _plan(question, as_of, len(sold), options, unfit)
+
+
+def idle_time(limit: CopyLimit) -> str:
+    """Return the first target that no rate keeps, and its time at almost no load."""
+    return Message("serving.idle-time", target=limit.stopped_by, ms=1000.0 * (limit.lowest_s or 0.0))
 
 
 def _plan(

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -357,7 +357,8 @@ def _card(name: str, say: Callable[[Message], None]) -> str:
 
 
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
-_SHOWN = 8
+_ROWS = 17  # of a screen of 24 lines, without heads and messages: those of prose and of options
+_FEWEST_ROWS = 3
 _COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "odds", "month", "token", "full")
 _BATCH_COLUMNS = ("where", "gpu", "copies", "hours", "batch", "token")
 _PERCENTS = (50, 95, 99)
@@ -387,37 +388,47 @@ def _range(estimate: Estimate) -> str:
 
 def _print_plan(answer: ServingPlan, output: Output) -> None:
     """Print the options, what they rest on, and the tokens of an API beside them."""
-    batch = answer.options[0].batch_usd is not None
-    best = answer.options[0]
+    best, is_batch = answer.options[0], answer.options[0].batch_usd is not None
     say = print_prose if output.format == "table" else output.say
-    say(_text("title-batch" if batch else "title", answer))
-    bought = answer.tokens[0] if answer.tokens else None
-    if bought is not None and bought.usd_per_month < best.usd:
-        say(_token_text("tokens-buy", answer))
+    lines = [say(text) or 0 for text in _plan_prose(answer, best, is_batch=is_batch)]
+    shown = max(_FEWEST_ROWS, _ROWS - sum(lines)) if any(lines) else len(answer.options)
+    print_table(_options_table(answer, shown, is_batch=is_batch), output)
+
+
+def _plan_prose(answer: ServingPlan, best: ServingOption, *, is_batch: bool) -> Iterator[str]:
+    """Yield the paragraphs of a plan: what to rent, its cost, how sure that is, what to do."""
+    yield _text("title-batch" if is_batch else "title", answer)
+    if answer.tokens and answer.tokens[0].usd_per_month < best.usd:
+        yield _token_text("tokens-buy", answer)
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
-    code = "answer-batch" if batch else "answer-tight" if best.tight else "answer"
+    code = "answer-batch" if is_batch else "answer-tight" if best.tight else "answer"
     for line in (code, "cost", "load") if code == "answer" else (code,):
-        say(_text(line, best, stopped=best.limit.stopped_by, **usd))
+        yield _text(line, best, stopped=best.limit.stopped_by, **usd)
     if why := next((option.tight for option in answer.options if option.tight), None):
-        say(_text("tight", why=why))
+        yield _text("tight", why=why)
     if sure := _how_sure(best):
-        say(sure)
+        yield sure
     risky = min(answer.options, key=lambda option: option.usd)
     if risky.is_risky:
         cheaper = {"usd": show(risky.usd), "where": risky.offer.name, "gpu": _gpus(risky.layout)}
         code = "none-sound" if best.is_risky else "risky"
-        say(_text(code, risky, least=SOUND_ODDS, **cheaper))
-    if not batch and best.copies + best.spare == 1:
-        say(_text("alone"))
-    if best.layout.tensor_parallel > 1 and best.layout.precision in _WHOLE_WEIGHTS:
-        say(_text("half-weights"))
+        yield _text(code, risky, least=SOUND_ODDS, **cheaper)
     weak = _text("weak", weak=join(best.weak)) if best.weak else ""
-    say(f"{_text('basis', best, layouts=answer.layouts)} {weak}".rstrip())
-    if bought is not None and bought.usd_per_month >= best.usd:
-        say(_token_text("tokens", answer))
-    elif bought is None and not batch and best.headroom_fraction > _LITTLE_USED:
-        say(_text("little-used", used=1.0 - best.headroom_fraction))
-    print_table(_options_table(answer, is_batch=batch), output)
+    yield f"{_text('basis', best, layouts=answer.layouts)} {weak}".rstrip()
+    if advice := " ".join(_advice(answer, best, is_batch=is_batch)):
+        yield advice
+
+
+def _advice(answer: ServingPlan, best: ServingOption, *, is_batch: bool) -> Iterator[str]:
+    """Yield what may cost less, or what one copy lacks."""
+    if not is_batch and best.copies + best.spare == 1:
+        yield _text("alone")
+    if best.layout.tensor_parallel > 1 and best.layout.precision in _WHOLE_WEIGHTS:
+        yield _text("half-weights")
+    if answer.tokens and answer.tokens[0].usd_per_month >= best.usd:
+        yield _token_text("tokens", answer)
+    elif not answer.tokens and not is_batch and best.headroom_fraction > _LITTLE_USED:
+        yield _text("little-used", used=1.0 - best.headroom_fraction)
 
 
 def _how_sure(best: ServingOption) -> str:
@@ -429,10 +440,10 @@ def _how_sure(best: ServingOption) -> str:
     return _text("odds-batch" if is_batch else "odds-measured" if is_measured else "odds", best)
 
 
-def _options_table(answer: ServingPlan, *, is_batch: bool) -> Table:
+def _options_table(answer: ServingPlan, shown: int, *, is_batch: bool) -> Table:
     """Return what each option costs, and when its requests are answered."""
     percents = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
-    rows = [_cells(option, percents) for option in answer.options[:_SHOWN]]
+    rows = [_cells(option, percents) for option in answer.options[:shown]]
     columns = _BATCH_COLUMNS if is_batch else _COLUMNS
     titles = {name: _text(f"column-{name}", None, **percents) for name in columns}
     return Table(

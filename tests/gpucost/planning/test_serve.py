@@ -3,9 +3,11 @@
 import json
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -140,6 +142,24 @@ def test_the_screen_is_short_in_two_languages(call: Call) -> None:
         assert ran.code == 0, ran.err
         assert len((ran.out + ran.err).splitlines()) <= 24
         assert words in ran.out
+
+
+def test_a_terminal_of_80_columns_holds_all_that_a_plan_says(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 lines with the messages as such a terminal breaks them, whatever there is to say."""
+    monkeypatch.setenv("COLUMNS", "80")
+    few = ("serve", "plan", "--model", "mixtral-8x7b", "--rate", "5", *DAY)
+    for asked in (PLAN, few):
+        ran = call(*asked)
+        messages = (textwrap.wrap(line, 80) for line in ran.err.splitlines())
+        assert sum(map(len, messages)) + len(ran.out.splitlines()) <= 24
+        assert "odds a month" in ran.out
+
+
+def test_a_refusal_is_in_the_language_that_is_asked(call: Call) -> None:
+    """All of it: the sentence, and what it says of the best GPU."""
+    refused(call(*PLAN, "--ttft-p99", "5ms", "--lang", "zh"), "在售的 GPU 都达不到目标", "几乎空载")
 
 
 def test_a_trace_gives_its_own_rate_and_lengths(call: Call, write: Write) -> None:
@@ -641,6 +661,8 @@ def test_lengths_stay_in_the_window_of_the_model(call: Call) -> None:
         ("mistral-small", "mistralai/Mistral-Small-24B-Instruct-2501", "bf16"),
         ("deepseek-r1-0528", "deepseek-ai/DeepSeek-R1", "fp8"),
         ("glm-4.5", "zai-org/GLM-4.5", "bf16"),
+        ("Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B", "bf16"),
+        ("Qwen2-72B", "Qwen/Qwen2-72B-Instruct", "bf16"),
     ],
 )
 def test_popular_names_are_known(name: str, model: str | None, precision: str) -> None:
@@ -648,6 +670,14 @@ def test_popular_names_are_known(name: str, model: str | None, precision: str) -
     found = model_named(name)
     assert found.native_precision == precision
     assert found.name == (model or name)
+
+
+def test_the_folder_of_the_weights_names_the_model(tmp_path: Path) -> None:
+    """By hand: 2 x 128256 x 4096 outside, 32 blocks of 41.9 M and 176.2 M: 8.03 billion."""
+    shape = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
+    shape |= {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256}
+    (tmp_path / "config.json").write_text(json.dumps(shape), encoding="utf-8")
+    assert model_named(f"{tmp_path}").parameters == pytest.approx(8.03e9, rel=0.001)
 
 
 def test_a_unit_must_be_written(call: Call) -> None:
@@ -935,6 +965,19 @@ THREADS = (
     ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 16, "bf16", False),
     ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 32, "bf16", True),
     ("deepseek-ai/DeepSeek-V3", "A100-SXM-80GB", 8, "int4", True),
+    # QwenLM/Qwen3#686, 2024-06-21: eight of 24 GB hold it at 16 bit, for under 4,096 tokens.
+    ("Qwen2-72B-Instruct", "RTX-4090", 8, "bf16", True),
+    # QwenLM/Qwen3#499, 2024-06-07: two of 40 GB do not, unless it is quantized.
+    ("Qwen2-72B-Instruct", "A100-SXM-40GB", 2, "bf16", False),
+    ("Qwen2-72B-Instruct", "A100-SXM-40GB", 2, "int4", True),
+    # vllm-project/vllm#17327, 2025-04-30: out of memory on four H20 of 96 GB, eight run it.
+    ("Qwen3-235B-A22B", "H20-96GB", 4, "bf16", False),
+    ("Qwen3-235B-A22B", "H20-96GB", 8, "bf16", True),
+    # QwenLM/Qwen3-VL#1624, 2025-10-16: FP8 takes at least four A100 of 80 GB.
+    ("Qwen3-VL-235B-A22B-Instruct", "A100-SXM-80GB", 2, "fp8", False),
+    ("Qwen3-VL-235B-A22B-Instruct", "A100-SXM-80GB", 4, "fp8", True),
+    # MoonshotAI/Kimi-K2#51, 2025-07-23: sixteen H20 of 96 GB serve it.
+    ("Kimi-K2-Instruct", "H20-96GB", 16, "fp8", True),
     # deepspeedai/DeepSpeed-MII#374, 2024-01-11: ran on two A6000 there, without the tenth of the
     # memory that vLLM leaves free; with it the weights alone do not fit, so that we refuse.
     ("Mixtral-8x7B-v0.1", "RTX-A6000", 2, "bf16", False),
