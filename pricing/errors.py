@@ -34,7 +34,7 @@ class GpucostError(Exception):
         self, problems: str | Iterable[str], exit_code: int | None = None, *, hint: str = ""
     ) -> None:
         self.reasons = (problems,) if isinstance(problems, str) else tuple(problems)
-        self.problems = tuple(f"{reason} {hint}".rstrip() for reason in self.reasons)
+        self.problems = tuple(f"{reason} {hint}" if hint else reason for reason in self.reasons)
         if exit_code is not None:
             self.exit_code = exit_code
         super().__init__("\n".join(self.problems))

@@ -269,10 +269,7 @@ def language_option(command: Command) -> Command:
             try:
                 return command(output=output, **typed)
             except GpucostError as error:  # it is printed in English once this language has ended
-                pairs = zip(error.reasons, error.problems, strict=True)
-                error.problems = tuple(
-                    f"{translate_text(reason)}{text.removeprefix(reason)}" for reason, text in pairs
-                )
+                error.problems = tuple(map(translate_text, error.problems))
                 raise
 
     return wrapped
