@@ -310,7 +310,8 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
 
 def idle_time(limit: CopyLimit) -> str:
     """Return the first target that no rate keeps, and its time at almost no load."""
-    return Message("serving.idle-time", target=limit.stopped_by, ms=1000.0 * (limit.lowest_s or 0.0))
+    ms = 1000.0 * (limit.lowest_s or 0.0)
+    return Message("serving.idle-time", target=limit.stopped_by, ms=ms)
 
 
 def _plan(
