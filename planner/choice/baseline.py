@@ -23,7 +23,7 @@ from planner.profile.source import (
     source_gpu,
 )
 from planner.profile.trials import Replicas
-from planner.signals.signals import SIGNALS, worst_latency_ms
+from planner.signals.signals import SIGNALS
 from planner.signals.thresholds import USABLE
 from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
@@ -316,9 +316,9 @@ def _owed(
         return machines, (Message("note.reserved", job=name),)
     if until < day:
         return Decimal(0), (Message("note.term-over", job=name, day=until.isoformat()),)
-    left = Decimal((until - day).days)
+    days_left = Decimal((until - day).days)
     horizon_d = requirements.horizon * _DAYS_A_MONTH
-    part = min(Decimal(1), left / horizon_d) if horizon_d else Decimal(1)
+    part = min(Decimal(1), days_left / horizon_d) if horizon_d else Decimal(1)
     return machines * part, (Message("note.paid-until", job=name, day=until.isoformat()),)
 
 
@@ -605,8 +605,8 @@ def _broken(profile: Profile, baseline: Baseline, caps: Requirements) -> list[Re
             reject("capability", Message("breaks.gpu", gpu=offer.gpu))
     if caps.gpu_counts and not caps.gpu_counts[0] <= profile.gpu_count <= caps.gpu_counts[1]:
         reject("gpu-count", Message("breaks.gpus", n=profile.gpu_count))
-    latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
-    if target is not None and latency is not None and latency > target:
+    if profile.job.misses_target and (latency := profile.job.worst_latency_ms):
+        target = profile.job.latency_slo_ms or 0.0
         reject("latency", Message("breaks.latency", ms=latency, target=target))
     ran_out = {GPU_OUT_OF_MEMORY: "breaks.memory", HOST_OUT_OF_MEMORY: "breaks.host-memory"}
     if (shortage := ran_out.get(profile.job.ended or "")) is not None:

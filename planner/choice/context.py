@@ -22,7 +22,7 @@ from planner.profile.source import source_gpu
 from planner.signals.compute_share import time_on_gpu
 from planner.signals.condition import Signals
 from planner.signals.finding import Finding
-from planner.signals.signals import memory_need_gib, worst_latency_ms
+from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import CPU_FULL, IDLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -341,8 +341,8 @@ class JobContext:
 
     @cached_property
     def latency_ms(self) -> float | None:
-        """The longest latency that was measured."""
-        return worst_latency_ms(self.profile)
+        """The most that the strictest measured percentile of the latency may be."""
+        return self.profile.job.worst_latency_ms
 
     @cached_property
     def stays_on(self) -> str | None:

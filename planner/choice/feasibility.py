@@ -313,7 +313,7 @@ def _too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] |
         return _overloaded(candidate, context.work.service)
     if latency is not None and target is not None:
         worst = latency / speed.low
-        if worst > target and (not same or latency > target):
+        if worst > target and (not same or context.profile.job.misses_target):
             return "latency", Message("no.latency", ms=worst, target=target)
     elif target is not None and not same:
         return "latency", Message("no.latency-unmeasured")

@@ -28,7 +28,7 @@ from planner.prediction.slices import Probes, compute_of, cut, grown_need_gib, s
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
-from planner.signals.signals import too_little_read, worst_latency_ms
+from planner.signals.signals import too_little_read
 from planner.signals.thresholds import BUSIEST
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
@@ -219,7 +219,7 @@ class Tenant:
     @property
     def is_unmeasured_service(self) -> bool:
         """Whether somebody waits for its answers and nobody measured how long."""
-        return self.profile.job.kind.answers and worst_latency_ms(self.profile) is None
+        return self.profile.job.kind.answers and self.profile.job.worst_latency_ms is None
 
     @property
     def takes_turns(self) -> bool:
@@ -254,7 +254,7 @@ class Tenant:
     @cached_property
     def latency_ms(self) -> float | None:
         """The worst measured latency, alone on the home's GPU; None where none was measured."""
-        measured = worst_latency_ms(self.profile)
+        measured = self.profile.job.worst_latency_ms
         return measured / self.home.speed.low if measured and self.home else measured
 
 

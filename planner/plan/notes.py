@@ -22,7 +22,7 @@ from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.program_places import has_guessed_times
-from planner.signals.signals import holds_in_advance, memory_need_gib, worst_latency_ms
+from planner.signals.signals import holds_in_advance, memory_need_gib
 from planner.signals.thresholds import LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
@@ -370,7 +370,7 @@ def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:
 
 
 def _of_latency(profiles: Sequence[Profile]) -> Iterator[str]:
-    services = [p.job.name for p in profiles if p.job.kind.answers and not worst_latency_ms(p)]
+    services = [p.job.name for p in profiles if p.job.kind.answers and not p.job.worst_latency_ms]
     if services:
         yield Message("risk.latency-unmeasured", jobs=services)
 

@@ -58,7 +58,8 @@ class Job(fields.Record, frozen=True, kw_only=True):
         parameters: model parameters.
         dataset_gib: data read by the job, GiB.
         trust: whether strangers' jobs may share a GPU.
-        latency_slo_ms: latency target, milliseconds.
+        latency_slo_ms: latency target of a whole request, milliseconds, at the strictest percentile
+            measured: p99, else p95, else p50.
         latency_ms: measured latency.
         requests_per_s: requests per second of the measured copy.
         replicas: copies of an inference job, each on `gpu_count` GPUs of its own.
@@ -110,6 +111,24 @@ class Job(fields.Record, frozen=True, kw_only=True):
     def splits_a_step(self) -> bool:
         """Whether its GPUs exchange data in every layer; an unknown way does not."""
         return self.parallelism is not None and self.parallelism.splits_a_step
+
+    @property
+    def worst_latency_ms(self) -> float | None:
+        """The most that the strictest measured percentile of the latency may be, milliseconds."""
+        measured = self.latency_ms and self.latency_ms.strictest
+        return self.latency_ms.bucket(measured[1])[1] if self.latency_ms and measured else None
+
+    @property
+    def misses_target(self) -> bool | None:
+        """Whether requests take longer than they may; None where that is not known.
+
+        It is not where the percentile lies in a bucket of a histogram that holds the target, too.
+        """
+        measured, target = self.latency_ms and self.latency_ms.strictest, self.latency_slo_ms
+        if self.latency_ms is None or not measured or target is None:
+            return None
+        low, high = self.latency_ms.bucket(measured[1])
+        return None if low < target < high else high > target
 
 
 class Hardware(fields.Record, frozen=True, kw_only=True):

@@ -215,6 +215,12 @@ class Latency(fields.Record, frozen=True, kw_only=True):
         mean, p50, p95, p99 = (figures.get(name) for name in ("mean", "p50", "p95", "p99"))
         return cls(mean=mean, p50=p50, p95=p95, p99=p99, bounds=bounds)
 
+    @property
+    def strictest(self) -> tuple[float, float] | None:
+        """The strictest percentile that was measured, and its milliseconds."""
+        pairs = ((99.0, self.p99), (95.0, self.p95), (50.0, self.p50))
+        return next(((percent, ms) for percent, ms in pairs if ms), None)
+
     def bucket(self, value: float) -> tuple[float, float]:
         """Return between what a percentile may lie: the bounds of its bucket."""
         if not self.bounds:

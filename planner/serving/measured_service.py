@@ -115,8 +115,8 @@ def measured_service(
     if copy is None or not fits(copy, traffic):
         return None
     today = served(copy, traffic, rate, _COUNT)
-    percent, latency_ms = _worst(job.latency_ms)
-    ratio = None if latency_ms is None else latency_ms / today.percentile("e2e", percent)
+    percent = ((job.latency_ms and job.latency_ms.strictest) or (99.0,))[0]
+    ratio = job.worst_latency_ms and job.worst_latency_ms / today.percentile("e2e", percent)
     if override or serving.all_at_once:
         targets = override or CHAT_TARGETS
     elif job.latency_slo_ms is None:
@@ -181,10 +181,10 @@ def overload(profile: Profile) -> str | None:
     A target that is kept says that it has not. Else requests wait for a part of their time. A batch
     is not overloaded: two copies take half the time for the same dollars.
     """
-    serving, target_ms = profile.job.serving, profile.job.latency_slo_ms
+    serving = profile.job.serving
     if serving is None or not serving.makes_tokens or profile.job.kind.has_fixed_work:
         return None
-    is_kept = (_worst(profile.job.latency_ms)[1] or math.inf) <= (target_ms or 0.0)
+    is_kept = profile.job.misses_target is False
     waiting = serving.requests_waiting or 0.0
     if is_kept or waiting < max(1.0, _IN_LINE * (waiting + (serving.requests_running or 0.0))):
         return None
@@ -253,14 +253,6 @@ def _question(
         measured=run or None,
         measured_on=Layout(gpu.name, ranks, precision, linked and ranks > 1),
     )
-
-
-def _worst(latency: Latency | None) -> tuple[float, float | None]:
-    """Return the strictest percentile that was measured, and its milliseconds."""
-    for percent, value in ((99.0, latency and latency.p99), (95.0, latency and latency.p95)):
-        if value:
-            return percent, value
-    return (50.0, latency.p50) if latency and latency.p50 else (99.0, None)
 
 
 def _seconds(latency: Latency | None, *, tail: bool = False) -> float | None:

@@ -454,22 +454,25 @@ def capability(gpu: hardware.Gpu | None) -> float | None:
 
 def _latency_and_target(profile: Profile) -> Message | None:
     """Return the sentence that says how long requests take, and how long they may."""
-    target = profile.job.latency_slo_ms
-    if target is None or (strictest := _strictest_latency(profile)) is None:
+    target, latency = profile.job.latency_slo_ms, profile.job.latency_ms
+    if target is None or latency is None or latency.strictest is None:
         return None
-    return Message("cause.latency-is", at=strictest[0], ms=strictest[1], target=target)
+    percent, ms = latency.strictest
+    low, high = latency.bucket(ms)
+    code = "cause.latency-in-bucket" if low < high else "cause.latency-is"
+    return Message(code, at=f"p{percent:.0f}", ms=ms, low=low, high=high, target=target)
 
 
-def _strictest_latency(profile: Profile) -> tuple[str, float] | None:
-    latency = profile.job.latency_ms
-    values = ((name, getattr(latency, name, None)) for name in ("p99", "p95", "p50"))
-    return next(((name, ms) for name, ms in values if ms is not None), None)
+def _latency_of_target(profile: Profile) -> float | None:
+    latency, is_known = profile.job.latency_ms, profile.job.misses_target is not None
+    ms = latency.strictest[1] if latency and latency.strictest else None
+    return _share(ms, profile.job.latency_slo_ms) if is_known else None
 
 
-def worst_latency_ms(profile: Profile) -> float | None:
-    """Return the strictest latency percentile that was measured, in milliseconds."""
-    strictest = _strictest_latency(profile)
-    return strictest and strictest[1]
+def _target_in_bucket(profile: Profile) -> float | None:
+    """Return 1 where the bucket of the percentile holds the target, too."""
+    sentence = _latency_and_target(profile)
+    return 1.0 if sentence and profile.job.misses_target is None else None
 
 
 def memory_need_gib(profile: Profile) -> float | None:
@@ -660,7 +663,8 @@ SIGNALS: dict[str, Signal] = {
             "step.optimizer_fraction": _step("optimizer_s"),
             "step.untimed_exposed": _exposed(_untimed),
             "step.comm_fraction": _step("comm_s"),
-            "latency.of_target": lambda p: _share(worst_latency_ms(p), p.job.latency_slo_ms),
+            "latency.of_target": _latency_of_target,
+            "latency.target_in_bucket": _target_in_bucket,
             "latency.and_target": _latency_and_target,
             "evaluation.data_wait_exposed": _exposed(places.evaluation_waits),
             "stalls.exposed": _exposed(places.stalled),

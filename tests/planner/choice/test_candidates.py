@@ -42,6 +42,9 @@ EIGHT = sold("eight", "14.00", gpu_count=8, interconnect="nvlink")
 PCIE = sold("pcie", "9.00", gpu_count=8, interconnect="pcie")
 T4 = sold("t4", "0.30", "T4", gpu_memory_gib=16)
 
+SAME = sold("same", "0.90", TODAY.gpu, region="us-west")
+IN_BUCKET = Latency(p99=48.0, bounds=(25.0, 60.0))
+
 TABLE: list[tuple[str, str | None, Profile, Offer, Mapping[str, Any], str]] = [
     ("it fits", None, a_profile(), H100, {}, ""),
     ("too much memory", "memory", a_profile(full(30)), L4, {}, "needs 30.0 GiB"),
@@ -59,6 +62,23 @@ TABLE: list[tuple[str, str | None, Profile, Offer, Mapping[str, Any], str]] = [
         "the target is 50 ms",
     ),
     ("latency kept", None, a_profile(**SLO, latency_ms=Latency(p99=9.0)), H100, {}, ""),
+    (
+        "latency missed on the same GPU",
+        "latency",
+        a_profile(**SLO, latency_ms=Latency(p99=60.0)),
+        SAME,
+        {},
+        "the target is 50 ms",
+    ),
+    ("a bucket holds the target", None, a_profile(**SLO, latency_ms=IN_BUCKET), SAME, {}, ""),
+    (
+        "a bucket is no proof on a slower GPU",
+        "latency",
+        a_profile(**SLO, latency_ms=IN_BUCKET),
+        L4,
+        {},
+        "the target is 50 ms",
+    ),
     (
         "latency from the command line",
         "latency",
@@ -417,3 +437,29 @@ def test_where_four_are_sold_nobody_pays_for_eight() -> None:
     fours = sold("four", "4.00", "H100-SXM-80GB", gpu_count=4, provider="elsewhere")
     assert "1x four" in _elsewhere(ONES, EIGHTS, fours)
     assert not {"4x one", "1x eight"} & set(_elsewhere(ONES, EIGHTS, fours))
+
+
+@pytest.mark.parametrize(
+    ("p99", "bounds", "misses"),
+    [
+        (48.0, (), False),
+        (52.0, (), True),
+        (48.0, (25.0, 60.0), None),
+        (58.0, (25.0, 60.0), None),
+        (48.0, (25.0, 50.0), False),
+        (52.0, (50.0, 60.0), True),
+    ],
+)
+def test_a_target_inside_the_bucket_of_a_percentile_is_neither_kept_nor_missed(
+    p99: float,
+    bounds: tuple[float, ...],
+    misses: bool | None,  # noqa: FBT001
+) -> None:
+    """What is interpolated between two bounds proves nothing about a target between them."""
+    profile = a_profile({BUSY: 0.3}, **SLO, latency_ms=Latency(p99=p99, bounds=bounds))
+    assert profile.job.misses_target is misses
+    (job,) = plan(running(profile)).jobs
+    assert ("latency" in {broken.reason for broken in job.baseline.broken}) is (misses is True)
+    (cause,) = (finding.cause for finding in job.findings if finding.code == "latency-risk")
+    said = {None: "not known. Its p99 lies between 25 and 60 ms", True: "is not kept"}
+    assert said.get(misses, "is close to the target") in cause

@@ -19,7 +19,16 @@ from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCos
 from planner.pipeline import draft_plan
 from planner.plan.draft import JobDraft
 from planner.profile.codec import parse_profiles
-from planner.profile.model import Profile, Provenance, Source, Statistics, Step, Window, Work
+from planner.profile.model import (
+    Latency,
+    Profile,
+    Provenance,
+    Source,
+    Statistics,
+    Step,
+    Window,
+    Work,
+)
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
@@ -277,7 +286,7 @@ def test_a_limit_that_today_breaks_is_kept_even_where_that_is_dearer() -> None:
     late = a_profile(
         {"util.kernel_time": 0.5, "mem.used_gib": 8.0},
         kind="inference_online",
-        latency_ms=Statistics(p95=300.0),
+        latency_ms=Latency(p95=300.0),
         latency_slo_ms=290.0,
     )
     faster = sold("faster", "3.00", "H100-SXM-80GB")
