@@ -154,7 +154,9 @@ def copy_limit(
     never = broken(latencies, targets)
     if never is not None:
         latency = latencies.percentile(never.metric, never.percent)
-        return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, lowest_s=latency)
+        return CopyLimit(
+            rate=0.0, saturated_rate=saturated, stopped_by=never.words, lowest_s=latency
+        )
     while high / low > _CLOSE:
         middle = max(math.sqrt(low * high), high / _NEAR)
         stopped = broken(served(server, traffic, middle, count), targets)
