@@ -319,7 +319,8 @@ def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | Non
     except InputError:
         return None
     if offer is not None:
-        say(Message("note.price-list", machine=offer.name, usd=show(offer.usd_per_hour)))
+        usd = show(offer.usd_per_hour)
+        say(translate_text(Message("note.price-list", machine=offer.name, usd=usd)))
     return None if offer is None else offer.usd_per_hour
 
 
@@ -347,12 +348,13 @@ def curve_(output: Output, **typed: Any) -> None:
     print_answer(curve(question, layout, price), output)
 
 
-def _card(name: str, say: Callable[[Message], None]) -> str:
+def _card(name: str, say: Callable[[str], None]) -> str:
     """Return the card that a name means: of several the one on NVLink's socket, and say so."""
     cards = [gpu.name for gpu in matching(name)]
     card = min(cards, key=lambda gpu: not is_socketed(gpu))
     if len(cards) > 1:
-        say(Message("note.card-of-several", name=name, card=card, cards=", ".join(cards)))
+        several = {"name": name, "card": card, "cards": ", ".join(cards)}
+        say(translate_text(Message("note.card-of-several", **several)))
     return card
 
 
@@ -520,7 +522,7 @@ def _print_fit(answer: ServingFit, output: Output) -> None:
     table = tuple((_text(f"fit-{name}"), value) for name, value in rows)
     print_table(Table(columns=("", _text("fit-value")), rows=table), output)
     for note in answer.notes:
-        output.say(f"note: {note}")
+        output.say(f"note: {translate_text(note)}")
 
 
 def _print_copies(answer: CopiesAnswer, output: Output) -> None:
