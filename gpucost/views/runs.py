@@ -215,12 +215,14 @@ _COLUMNS = (
 )
 
 
-def show_list(
+def show_list(  # noqa: PLR0913 - what was seen of others, by keyword
     runs: Iterable[Deployment],
     output: Output,
     now: datetime,
     presence: Mapping[str, ExistenceCheck] = NONE_SEEN,
     providers: Mapping[str, bool] = MappingProxyType({}),
+    *,
+    foreign: bool = False,
 ) -> None:
     """Print runs, and what they burn together.
 
@@ -230,6 +232,7 @@ def show_list(
         now: the end of billing so far.
         presence: what providers answered about machines, by id.
         providers: that were asked, and whether each told all of its machines.
+        foreign: whether machines that another state folder launched were seen.
     """
     bills = [(run, bill_run(run, now)) for run in runs]
     documents = tuple(run_document(run, now, presence) for run, _ in bills)
@@ -249,9 +252,8 @@ def show_list(
     machines = sum(bill.machines for bill in alive)
     state = f"{counted(machines, 'machine')} running at ${show(rate)} an hour"
     if not machines:
-        state = (
-            "machines running: unknown" if False in providers.values() else "no machines running"
-        )
+        state = "no machine of this state folder running" if foreign else "no machines running"
+        state = "machines running: unknown" if False in providers.values() else state
     output.say(f"{state} ({_source(providers)}); ${show(spent)} so far.")
 
 

@@ -76,7 +76,7 @@ RENDERERS = {
     ),
     "no text of a file: a name, a choice, an address, what a provider answers about itself": (
         "kind_of_file select launch_of make_role catalog_address pull_catalog unknown_runs events "
-        "_reason"
+        "_reason fault_of"
     ),
 }
 # Sentences and words, which screens and templates are filled with, and the gates.

@@ -33,12 +33,14 @@ class _ProviderAnswers:
         machines: what is known of each, by id.
         unjournaled: runs of this owner that no journal knows.
         complete: providers, and whether each told all of its machines.
+        foreign: whether a machine of another owner runs.
         doubts: what is not known, in words.
     """
 
     machines: dict[str, ExistenceCheck] = field(default_factory=dict)
     unjournaled: list[Deployment] = field(default_factory=list)
     complete: dict[str, bool] = field(default_factory=dict)
+    foreign: bool = False
     doubts: list[str] = field(default_factory=list)
 
 
@@ -72,6 +74,7 @@ def list_(
             CLOCK.at(0.0),
             answers.machines,
             answers.complete,
+            foreign=answers.foreign,
         )
     if answers.doubts:
         raise PartialError(dict.fromkeys(answers.doubts))
@@ -113,6 +116,7 @@ def _tell_of_unknown(
         else:
             foreign += len(deployment.machines)
     if foreign:
+        answers.foreign = True
         output.say(f"note: {session.cloud.name} has {counted(foreign, 'machine')} of other owners")
 
 

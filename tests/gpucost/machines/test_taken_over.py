@@ -90,11 +90,13 @@ def test_a_lost_state_folder_is_told_and_rebuilt(
     run = call(*LAUNCH, "-f", "json").json["run"]
     monkeypatch.setenv("GPUCOST_STATE_DIR", str(tmp_path / "another"))
     for words in (("list",), ("down", "--all", "--yes")):
-        assert "list --recover" in call(*words).err, words
+        told = call(*words).err
+        assert "list --recover" in told, words
+        assert "no machines running" not in told
     assert len(cloud.estate.things["droplets"]) == 1
-    told = call("list", "--recover", "-f", "json")
-    assert told.code == 0, told.err
-    assert [one["run"] for one in told.json["runs"]] == [run]
+    rebuilt = call("list", "--recover", "-f", "json")
+    assert rebuilt.code == 0, rebuilt.err
+    assert [one["run"] for one in rebuilt.json["runs"]] == [run]
     assert call("down", "--all", "--yes").code == 0
     assert cloud.estate.things["droplets"] == {}
 
