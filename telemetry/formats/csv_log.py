@@ -20,6 +20,7 @@ from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import findings
 from telemetry.readers.payload import Payload
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
+from telemetry.readers.records import refuse_twins
 from telemetry.readers.units import Meaning, spelled
 from telemetry.recording.recording import Recording
 
@@ -46,9 +47,11 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     Raises:
         InputError: there is none, or hardly any can be read.
     """
-    tables = [table for table in rows.tables.values() if table.rows]
-    if not tables:
+    headed = [table for table in rows.tables.values() if table.rows]
+    if not headed:
         raise InputError(Message("read.header-alone", file=builder.name))
+    _enter(headed, builder)
+    tables = [part for table in headed for part in table.of_each_gpu()]
     _refuse_a_column_a_gpu(builder.name, tables, hints)
     builder.dropped += rows.dropped
     builder.health += [Health(gpu=f"GPU {address}", code="lost") for address in sorted(rows.lost)]
@@ -80,9 +83,24 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
     return recording
 
 
-def _refuse_a_column_a_gpu(name: str, tables: Sequence[csv_text.CsvTable], hints: Hints) -> None:
-    """Refuse a table of which several columns are mapped to one reading: all but one would go."""
+def _enter(tables: Sequence[csv_text.CsvTable], builder: RecordingBuilder) -> None:
+    """Note every column in the ledger."""
     for table in tables:
+        for i, cell in enumerate(table.header):
+            builder.ledger.enter(cell, table.rows, read=table.columns[i] is not None)
+            if ambiguous(cell) and table.columns[i] is None:
+                names = {"column": repr(cell.strip()), "name": cell.strip()}
+                builder.notes.append(Message("read.ambiguous", **names))
+        builder.ledger.names |= {str(i + 1) for i in range(len(table.header))}
+
+
+def _refuse_a_column_a_gpu(name: str, tables: Sequence[csv_text.CsvTable], hints: Hints) -> None:
+    """Refuse a table of which several columns are one reading: all but one would go."""
+    for table in tables:
+        if len(set(table.header)) < len(table.header):
+            cells, read = table.cells(), table.columns.items()
+            measured = {i: cells[i] for i, holds in read if holds and holds.scale is not None}
+            refuse_twins(name, table.header, measured)
         mapped = defaultdict[str, list[str]](list)
         for column, slot in hints.map:
             if column in table.header:
@@ -228,14 +246,12 @@ _PLACE = "row "
 
 def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) -> pd.DataFrame:
     """Return a table's columns, as `table_recording` takes them, and `bus` and `mig`."""
-    for i, cell in enumerate(table.header):
-        builder.ledger.enter(cell, table.rows, read=table.columns[i] is not None)
-        if ambiguous(cell) and table.columns[i] is None:
-            names = {"column": repr(cell.strip()), "name": cell.strip()}
-            builder.notes.append(Message("read.ambiguous", **names))
-    builder.ledger.names |= {str(i + 1) for i in range(len(table.header))}
     cells = table.cells()
     who = _index(cells, table.columns, builder)
+    if table.gpu is not None:
+        index, model = table.gpu
+        who["index"] = pd.Series(float(index), index=cells.index)
+        who["model"] = pd.Series(model, index=cells.index, dtype=object)
     for name, change in _TEXTS.items():
         column = first_of(table.columns, _ROLES.get(name, name))
         if column is not None:

@@ -9,7 +9,6 @@ from pricing.message import Message
 from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers import records
 from telemetry.readers.column_names import csv_cells, names_of
-from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import date_after, is_date_line, without_stamp
@@ -113,7 +112,7 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no row names a reading of a GPU.
     """
     is_json = builder.text.lstrip()[:1] in ("{", "[")
-    collections = (records.objects if is_json else csv_rows)(builder, "cut line")
+    collections = (records.objects if is_json else records.csv_rows)(builder, "cut line")
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
     return device_recording(builder, rows, hints)
 
@@ -266,7 +265,7 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     if _JSON_LINE.search(builder.text):
         items = _gpus(records.values(builder, "cut answer"))
     else:
-        items = csv_rows(builder, "cut line", "gpu")
+        items = records.csv_rows(builder, "cut line", "gpu")
     return _of_boards(builder, [row for i in items if (row := _amd_smi_row(i)) is not None], hints)
 
 

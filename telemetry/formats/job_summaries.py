@@ -13,12 +13,12 @@ from planner.profile.model import Statistics
 from pricing.message import Message
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
-from telemetry.readers.csv_text import csv_rows, number_in
+from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import MEMORY, XID, findings
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import whole_of
+from telemetry.readers.records import csv_rows, whole_of
 from telemetry.recording.recording import Recording
 
 _FORM = "dcgm-job"

@@ -17,7 +17,7 @@ from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
-from telemetry.readers.records import documents, mapping_of, mappings_in, number_of
+from telemetry.readers.records import documents, mapping_of, mappings_in, number_of, refuse_twins
 from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import ROLES
 from telemetry.recording.recording import Recording
@@ -201,6 +201,7 @@ def _table(lines: list[str], builder: RecordingBuilder) -> tuple[list[str], pd.D
     if not complete:
         raise builder.empty_error()
     table = pd.DataFrame(complete, columns=range(len(header)), dtype=object)
+    refuse_twins(builder.name, header, {i: table[i] for i in range(len(header))})
     return [cell.strip() for cell in header], table
 
 

@@ -13,12 +13,12 @@ from pricing.message import Message
 from telemetry.formats import csv_log
 from telemetry.readers import csv_text
 from telemetry.readers.column_names import names_of
-from telemetry.readers.csv_text import csv_rows, number_in
+from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import is_date_line, without_stamp
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
-from telemetry.readers.records import whole_of
+from telemetry.readers.records import csv_rows, whole_of
 from telemetry.recording.recording import Recording
 
 _Cells = dict[str, str]

@@ -19,7 +19,6 @@ from telemetry.profiling.merge import per_second
 from telemetry.readers import clock, records
 from telemetry.readers.clock import SourceClock
 from telemetry.readers.column_names import names_of
-from telemetry.readers.csv_text import csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording, timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
@@ -216,7 +215,7 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no column is a system metric, or no row stands under the header.
     """
-    rows = list(csv_rows(builder, "wrong number of fields"))
+    rows = list(records.csv_rows(builder, "wrong number of fields"))
     builder.rows_read += len(rows)
     columns = {name: match for name in rows[0] if (match := _chart_column(name))} if rows else {}
     several = len({column[1] for column in columns.values()}) > 1

@@ -4,8 +4,8 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import zip_longest
 
@@ -17,7 +17,6 @@ from pandas.api.types import union_categoricals
 from telemetry.readers.clock import TimeTexts, distinct
 from telemetry.readers.column_names import (
     cells_of,
-    csv_cells,
     csv_header,
     first_of,
     is_header,
@@ -27,7 +26,6 @@ from telemetry.readers.column_names import (
 from telemetry.readers.hints import Hints
 from telemetry.readers.ledger import kind_of
 from telemetry.readers.payload import date_after, is_date_line
-from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelled
 
 _HEADER_WITHIN, _ODD = 5000, "wrong number of fields"
@@ -44,6 +42,8 @@ _STAMP = re.compile(
 _HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*): +(?=\S)")  # of pdsh and clush
 _LOST = re.compile(r"([0-9A-Fa-f:]+\.[0-9A-Fa-f]): (?:GPU is lost|Unknown Error)")
 _UNIT = re.compile(r"[%A-Za-z\]]$")
+# HWiNFO's last line: the sensor of each column, of which several have the same name.
+GPU_SENSOR = re.compile(r"GPU \[#(\d{1,3})\]: ([^:,;\"]+)")
 _PROMPT = re.compile(r"(?:PS )?[A-Za-z]:\\[^>|]*>|\S+@\S+[$#] ")  # with what was typed behind it
 # People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(
@@ -61,6 +61,8 @@ class CsvTable:
         columns: what each of them holds, by place; None where nothing of use.
         of_health: those that say something of a GPU's health.
         times: of the rows, as far as cells or date lines say them.
+        sensors: what measured each column, where a line says it.
+        gpu: index and model of the only GPU whose columns are used; None where any are.
         rows: their number.
         marks: where a header or date line stood: the row below it, how many came before, the date.
         pending: rows whose cells have not been taken in, each of these of one line or more.
@@ -72,6 +74,8 @@ class CsvTable:
     columns: dict[int, Meaning | None]
     of_health: dict[int, str]
     times: TimeTexts
+    sensors: Sequence[str] = ()
+    gpu: tuple[int, str] | None = None
     rows: int = 0
     marks: list[tuple[int, int, str]] = field(default_factory=list)
     pending: list[bytes] = field(default_factory=list)
@@ -115,6 +119,21 @@ class CsvTable:
         values = np.array([mark[field_] for mark in self.marks], dtype=object)
         starts = [row for row, _, _ in self.marks]
         return values[np.searchsorted(starts, np.arange(self.rows), side="right") - 1]
+
+    def of_each_gpu(self) -> "list[CsvTable]":
+        """Return a table of each GPU among the sensors, with what is of no GPU; else this one."""
+        sensors = map(GPU_SENSOR.match, self.sensors)
+        of_gpu = {i: (int(s[1]), s[2].strip()) for i, s in enumerate(sensors) if s}
+        gpus = sorted({gpu for i, gpu in of_gpu.items() if self.columns.get(i)})
+        return [
+            replace(
+                self,
+                gpu=gpu,
+                columns={i: h for i, h in self.columns.items() if of_gpu.get(i, gpu) == gpu},
+                of_health={i: k for i, k in self.of_health.items() if of_gpu.get(i, gpu) == gpu},
+            )
+            for gpu in gpus
+        ] or [self]
 
     def cells(self) -> pd.DataFrame:
         """Return all cells taken in."""
@@ -260,6 +279,8 @@ class Rows:
         elif len(line) < _LONGEST_DATE and is_date_line(line):
             self._block, self._date = self._block + 1, date_after(self._date, line)
             self._mark()
+        elif fields == width and GPU_SENSOR.search(line):
+            self._table.sensors = cells_of(line, self.delimiter)
         elif cells := names(line, self.delimiter, self._hints):
             self.raw, self._block = line, self._block + 1
             self._open(cells)
@@ -459,22 +480,3 @@ def _throttled(cell: str) -> float:
         except ValueError:
             return np.nan
     return _FLAGS.get(cell.lower(), np.nan)
-
-
-def csv_rows(builder: RecordingBuilder, reason: str, head: str = "") -> Iterator[dict[str, str]]:
-    """Yield the rows of a table with commas by the names above them.
-
-    Args:
-        builder: where rows are counted that are left out.
-        reason: what is said of a row with more or fewer cells than the header.
-        head: a name in every header, in small letters, which comes again with every call of a
-            tool; "" where the first line is the only one.
-    """
-    header: list[str] = []
-    for cells in (csv_cells(line) for line in builder.text.splitlines() if line.strip()):
-        if head in map(str.lower, cells) if head else not header:
-            header = cells
-        elif header and len(cells) == len(header):
-            yield dict(zip(header, cells, strict=True))
-        elif header:
-            builder.leave_out(reason)

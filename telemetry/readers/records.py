@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pricing.errors import InputError
 from pricing.message import Message
+from telemetry.readers.column_names import csv_cells, unneeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from telemetry.readers.recording_builder import RecordingBuilder
 
@@ -241,3 +243,44 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if not byte & 0x80:
             return value, at + i + 1
     raise ValueError("a number of protobuf that is too long")
+
+
+def csv_rows(builder: RecordingBuilder, reason: str, head: str = "") -> Iterator[dict[str, str]]:
+    """Yield the rows of a table with commas by the names above them.
+
+    Args:
+        builder: where rows are counted that are left out.
+        reason: what is said of a row with more or fewer cells than the header.
+        head: a name in every header, in small letters, which comes again with every call of a
+            tool; "" where the first line is the only one.
+    """
+    header: list[str] = []
+    for cells in (csv_cells(line) for line in builder.text.splitlines() if line.strip()):
+        if head in map(str.lower, cells) if head else not header:
+            header = cells
+        elif header and len(cells) == len(header):
+            row = dict(zip(header, cells, strict=True))
+            if len(row) < len(header):
+                refuse_twins(builder.name, header, {i: [cell] for i, cell in enumerate(cells)})
+            yield row
+        elif header:
+            builder.leave_out(reason)
+
+
+def refuse_twins(file: str, header: Sequence[str], columns: Mapping[int, Iterable[str]]) -> None:
+    """Refuse columns of one name whose cells differ: nothing tells of which GPU each of them is.
+
+    Args:
+        file: for the message.
+        header: the names by place.
+        columns: cells by place; those of which nothing is read may be missing.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for i in columns:
+        places[header[i].strip().lower()].append(i)
+    twin_places = [(name, twins) for name, twins in places.items() if len(twins) > 1]
+    for name, twins in twin_places:
+        first, *later = (list(columns[i]) for i in twins)
+        if name and not unneeded(name) and any(first != cells for cells in later):
+            named = [f"{header[i].strip()!r} ({i + 1})" for i in twins]
+            raise InputError(Message("read.twins", file=file, columns=named))
