@@ -236,7 +236,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     """Return the hours and the data of one job for the period."""
     usage, notes, around = profile.usage, list[str](), profile.idle_around_fraction
     idle, ended = idle_shares(profile, requirements, nights_between(profile))
-    fixed = profile.job.kind.has_fixed_work or period == "run"
+    is_session = profile.job.kind is JobKind.INTERACTIVE  # its hours are those it was left open
+    fixed = profile.job.kind.has_fixed_work or (period == "run" and not is_session)
     if period == "run":
         hours, total = _run_hours(profile)
         units: float | None = total

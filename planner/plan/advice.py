@@ -310,8 +310,10 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
     effective = [code for code in helping if code in priced and priced[code].mid >= 1]
     expected = {code: net(code, priced[code].mid) for code in effective}
     lost = finding.waste_usd or Decimal(0)
+    # Sessions that end when idle are set up once, for those to come as for the one that was seen.
+    once = {END_WHEN_IDLE} if context.work.storage_h is None else set[str]()
     # What may pay at best is worth naming where that much is wasted.
-    at_best = [code for code in effective if net(code, min(lost, priced[code].high)) > 0]
+    at_best = [c for c in effective if c in once or net(c, min(lost, priced[c].high)) > 0]
     paying = [code for code in effective if expected[code] > 0] or at_best
     return max(paying, key=expected.__getitem__, default=None)
 

@@ -136,6 +136,12 @@ class Slot:
     high: float | None = None
 
 
+def kind_named(job: str | None) -> JobKind:
+    """Return the kind of a job that a scheduler calls so: a session at a keyboard, or unknown."""
+    is_session = any(word in (job or "").lower() for word in WORDS["sessions"])
+    return JobKind.INTERACTIVE if is_session else JobKind.UNKNOWN
+
+
 SLOTS: dict[str, Slot] = {slot["name"]: convert(slot, Slot) for slot in WORDS["slots"]}
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planner.profile import model
 from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK, device_of
-from planner.profile.kinds import GPU_OUT_OF_MEMORY, SLOTS, JobKind, Parallelism
+from planner.profile.kinds import GPU_OUT_OF_MEMORY, SLOTS, JobKind, Parallelism, kind_named
 from pricing import hardware
 from pricing.errors import InputError
 from pricing.message import Message
@@ -198,7 +198,7 @@ def _job(
     ran_out = "gpu-out-of-memory-likely" if codes & RAN_OUT else None
     return model.Job(
         name=hints.name or label or observed.name or stem(str(merged.sources[0].path)),
-        kind=JobKind(hints.kind or served.kind or observed.kind or JobKind.UNKNOWN),
+        kind=JobKind(hints.kind or served.kind or observed.kind or kind_named(label)),
         framework=served.framework or observed.framework,
         precision=observed.precision or merged.settings.precision or hints.precision,
         batch_per_gpu=observed.batch_per_gpu or merged.settings.batch_per_gpu or hints.batch,

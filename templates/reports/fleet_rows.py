@@ -85,6 +85,12 @@ class Alike:
         """What their recommended options save in the period."""
         return sum((item.saves.usd or _ZERO for item in self.choices), _ZERO)
 
+    @property
+    def wasted(self) -> Decimal:
+        """What their first findings say that they waste."""
+        first = (job.program_finding for job in self.jobs)
+        return sum((f.waste_usd or _ZERO for f in first if f), _ZERO)
+
 
 def _sum(costs: Sequence[Decimal | None]) -> Decimal | None:
     return None if None in costs else sum((usd for usd in costs if usd is not None), _ZERO)
@@ -106,7 +112,10 @@ def short(text: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def group_alike(plan: Plan) -> list[Alike]:
-    """Return the jobs of a plan in groups of which the same is said, the largest saving first."""
+    """Return the jobs of a plan in groups of which the same is said, the largest saving first.
+
+    Where none is, that which wastes most comes first.
+    """
     owners: dict[str, tuple[str | None, ...]] = {}
     for team in () if plan.teams is UNSET else plan.teams:
         for name in team.jobs:
@@ -117,7 +126,7 @@ def group_alike(plan: Plan) -> list[Alike]:
         group_key = (name, owners.get(job.name), job.ended, *_shown_facts(job, plan))
         groups.setdefault(group_key, []).append(job)
     kinds = [Alike(jobs=tuple(jobs), repeated=str(key[0])) for key, jobs in groups.items()]
-    return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
+    return sorted(kinds, key=lambda item: (-item.at_stake, -item.wasted, -(item.before or _ZERO)))
 
 
 def _shown_facts(job: JobPlan, plan: Plan) -> tuple[object, ...]:

@@ -55,6 +55,8 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
     longer += 4 * len(_unwatched_notes(plan))
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     steps = _fleet_actions(plan, tries)
+    # A job that a step names is said: the room is for another one.
+    groups.sort(key=lambda g: any(step.text.startswith(f"{g.title}: ") for step in steps))
     if assumed:  # what is saved is saved of what nobody stated
         steps = [
             replace(a, text=_("{text}, against the assumed machine", text=a.text)) if a.cost else a
