@@ -370,3 +370,18 @@ def test_no_rate_is_told_of_a_job_of_which_only_its_end_is_known(tmp_path: Path)
     assert job.work is not None
     assert (job.work.unit, job.work.total, job.work.is_counted) == ("run", 1.0, False)
     assert not any("work rate" in note for note in job.provenance.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("jupyter", "interactive"), ("sys/dashboard/sys/rstudio", "interactive"), ("vasp", "unknown")],
+)
+def test_a_session_at_a_scheduler_is_interactive_by_its_name(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    """Nobody knows what a job does by its name alone, but that a session waits for a person."""
+    head = "JobID|JobName|State|Start|Elapsed|AllocTRES|TRESUsageInTot\n"
+    row = f"1|{name}|TIMEOUT|2026-06-01T12:00:00|2-00:00:00|gres/gpu=1|\n"
+    step = "1.0|x|TIMEOUT||2-00:00:00||cpu=00:40:00,gres/gpuutil=1\n"
+    job = _written(tmp_path, head + row + step)[name]
+    assert job.job.kind == kind

@@ -352,6 +352,7 @@ def test_no_setting_of_a_stranger_is_code(plans: dict[str, str], framework: str)
     for path in places:
         _put(document, path, attack)
     assert len(places) > 5
+    document["jobs"][0]["options"][0]["actions"].append("dataloader-workers")
     plan = read_plan(json.dumps(document).encode(), "plan.json")
     names = (f"{plan.jobs[0].name}/{plan.jobs[0].options[0].id}",)
     _, written = config_text(framework, plan, names, ("mixed-precision",))

@@ -212,3 +212,13 @@ def test_cores_that_the_job_leaves_idle_gain_here_first(cores: int, *, idle: boo
         assert step.saves.mid > Decimal("50.00")  # what a quarter off the price saves
         assert job.choice is None
         assert job.proof is None
+
+
+def test_a_session_that_was_left_open_is_ended_when_idle() -> None:
+    """48 h of a session at 1 %, one run of it counted: its hours are no fixed work to prefetch."""
+    once = {"unit": "run", "done": 1.0, "total": 1.0, "rate_per_s": 1 / 172_800}
+    readings = {"util.kernel_time": Statistics(mean=0.01, p95=0.01, p99=0.01)}
+    session = a_profile({**readings, "mem.used_gib": 1.0}, kind="interactive", hours=None, **once)
+    (job,) = plan(running(session)).jobs
+    assert job.now is not None
+    assert job.now.actions == ("idle-shutdown",)
