@@ -253,6 +253,9 @@ def stem(name: str) -> str:
 
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 _PROBE_BYTES = 512
+# Plain bytes within UTF-16, where cmd.exe's `>>` goes on with what PowerShell's `>` began: text of
+# UTF-16 has a zero byte in each of its ASCII characters, and others are rarely 16 pairs of ASCII.
+_PLAIN = re.compile(rb"((?:[\t\r\n -~](?!\0)){32,}(?:[^\0\xfe\xff](?!\0))*)")
 _HOLE = re.compile(r"(?<=[^\n\0])\0{16,}")  # after a line's begin
 # What a terminal acts on and does not show (ECMA-48): the cursor's place; all else.
 _TO_PLACE = re.compile(r"\x1b\[[\d;]*[HfEF]")
@@ -264,6 +267,7 @@ _OF_TERMINAL = re.compile(
 def decode(data: bytes) -> str:
     """Return bytes as text: by byte-order mark, else UTF-16 by its zero bytes, else UTF-8.
 
+    Plain bytes that follow UTF-16, and UTF-16 after them again, are each read as what they are.
     NUL characters are taken out (a log truncated while its writer kept its place has holes of
     them, which end a line), and so is what colours a terminal or moves its cursor, which begins a
     line where it moves to another; bytes that are not UTF-8 become replacement characters.
@@ -273,7 +277,12 @@ def decode(data: bytes) -> str:
     for zeros, letters, wide in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
         if not mark and zeros and not any(zeros) and 0 not in letters and letters.isascii():
             encoding = wide
-    text = data[len(mark) :].decode(encoding, "replace")
+    parts = [data[len(mark) :]] if encoding == "utf-8" else _PLAIN.split(data[len(mark) :])
+    text = "".join(
+        part.decode("utf-8" if i % 2 else encoding, "replace") for i, part in enumerate(parts)
+    )
+    if len(parts) > 1:  # PowerShell marks what it writes anew
+        text = text.replace("\ufeff", "")
     text = _HOLE.sub("\n", text).replace("\0", "") if "\0" in text else text
     return _TO_PLACE.sub("\n", _OF_TERMINAL.sub("", text)) if "\x1b" in text else text
 

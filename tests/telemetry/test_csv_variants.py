@@ -459,3 +459,25 @@ def test_what_holds_of_many_gpus_is_said_once(tmp_path: Path) -> None:
     still = [note for note in profile.provenance.notes if "stands still" in note]
     assert len(still) == 1
     assert "GPU 4, and 11 more" in still[0]
+
+
+@pytest.mark.parametrize("encodings", [("utf-16", "utf-8"), ("utf-8", "utf-16-le")])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_log_that_goes_on_in_another_encoding_is_read_to_its_end(
+    *, encodings: tuple[str, str], again: bool, tmp_path: Path
+) -> None:
+    """PowerShell's `>` writes UTF-16 and cmd's `>>` plain bytes: the idle half is no cut line."""
+    rows = [
+        "".join(f"2026/11/20 10:0{minute}:{s:02}.000, 0, {busy} %\r\n" for s in range(0, 60, 5))
+        for minute, busy in ((0, 95), (1, 5), (2, 95), (3, 5))
+    ]
+    first, then = encodings
+    data = ("timestamp, index, utilization.gpu [%]\r\n" + rows[0]).encode(first)
+    data += rows[1].encode(then)
+    if again:
+        data += rows[2].encode(first.replace("utf-16", "utf-16-le")) + rows[3].encode(then)
+    file = tmp_path / "log.csv"
+    file.write_bytes(data)
+    (profile,) = read_source(str(file), Hints())
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.50)
+    assert noted(profile, f"{48 if again else 24} of {48 if again else 24} rows used")
