@@ -292,10 +292,16 @@ def _amd_smi_row(item: Mapping[str, object]) -> DeviceRow | None:
     )
 
 
+_TEMPERATURES = frozenset({"edge", "hotspot"})
+
+
 def _flatten(item: Mapping[str, object], cells: dict[str, str], depth: int) -> None:
     """Put every figure under the last part of its name, the first of a name first."""
+    of_temperature = not _TEMPERATURES.isdisjoint(map(str.lower, item))
     for name, value in item.items():
         key = str(name).lower()
+        if key == "mem" and of_temperature:  # of `monitor` it is the controller's time
+            key = "temperature_mem"
         if isinstance(value, dict) and "value" in value:
             number, unit = records.text_of(value["value"]), records.text_of(value.get("unit"))
             text = None if number is None else f"{number} {unit or ''}".strip()

@@ -137,3 +137,30 @@ def test_partitions_are_parts_of_a_board(
     memory = [gpu.metrics.get("mem.used_gib") for gpu in profile.gpus]
     assert [figures and figures.mean for figures in memory] == held
     assert any("AMD boards in partitions: 1" in note for note in profile.provenance.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "busy"),
+    [
+        (
+            "timestamp,gpu,gfx_activity,umc_activity,edge,hotspot,mem\n{t},0,95,N/A,N/A,78,95\n",
+            None,
+        ),
+        ("timestamp,gpu,gfx_activity,edge,hotspot,mem\n{t},0,95,70,78,95\n", None),
+        ("timestamp,gpu,power_usage,hotspot_temperature,gfx,mem\n{t},0,500,78,95,40\n", 0.4),
+        (
+            '[{"gpu":0,"usage":{"gfx_activity":95},"temperature":{"edge":70,"hotspot":78,"mem":95}}]',
+            None,
+        ),
+    ],
+)
+def test_mem_beside_other_temperatures_is_one(
+    text: str, busy: float | None, tmp_path: Path
+) -> None:
+    """95 degrees of `metric` never become 95 %; the controller's time of `monitor` is read."""
+    file = tmp_path / "amd.csv"
+    file.write_text(text.format(t=1_795_168_800) if "{t}" in text else text, encoding="utf-8")
+    samples = recorded(str(file)).samples
+    assert samples["util.kernel_time"].tolist() == pytest.approx([0.95])
+    controller = samples.get("util.mem_controller", [NONE])
+    np.testing.assert_allclose(list(controller), [NONE if busy is None else busy])
