@@ -135,6 +135,7 @@ def scale(folder: Path, day: date) -> str:
     lines.append(f"probe_factor_nodes = {probed.nodes_factor(probed.cases(folder)):.3f}")
     for link in ("nvlink", "pcie", "geforce"):
         found = several_gpus.overheads(boxes[boxes.link == link])
+        found = several_gpus.over_pcie(boxes) if link == "pcie" else found
         lines += ["", f"[inside.{link}]", *_ends(found.good, found.mid, found.bad)]
     for name, found in several_gpus.network_overheads(folder).items():
         lines += ["", f"[between.{name}]", *_ends(found.good, found.mid, found.bad)]

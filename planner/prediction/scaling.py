@@ -436,7 +436,11 @@ def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law
             )
         if part.machines == 1:
             return inside
-        return _networked(inside, layout, part, step, computing_s)
+        overhead = _networked(inside, layout, part, step, computing_s)
+        if part.inside > 1 or computed is not None:
+            return overhead
+        # Between machines of one GPU all crosses PCIe first: a network is no better than that.
+        return Overhead(*map(max, overhead, typical("pcie", part.machines)))
 
     return law
 

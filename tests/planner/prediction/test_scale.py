@@ -90,14 +90,29 @@ def test_a_faster_chip_over_the_same_links_never_makes_a_step_longer(
         assert getattr(slower, end) * slow <= getattr(faster, end) * slow * more * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("link", ["nvlink", "pcie"])
-def test_eight_gpus_scale_as_benchmarks_did(link: str) -> None:
-    """1 -> 8 GPUs: the middle near linear, the bad end where bad boxes were."""
-    gain = speed_up(
-        Layout(gpu_count=1, interconnect="single"), Layout(gpu_count=8, interconnect=link)
+def test_eight_gpus_scale_as_benchmarks_did() -> None:
+    """1 -> 8 GPUs: the middle near linear, the bad end where bad boxes were; less over PCIe.
+
+    Every task alike, Lambda's boxes lose 0.05 of a step over NVLink and 0.10 over PCIe.
+    """
+    single = Layout(gpu_count=1, interconnect="single")
+    nvlink, pcie = (
+        speed_up(single, Layout(gpu_count=8, interconnect=link)) for link in ("nvlink", "pcie")
     )
-    assert 0.94 < gain.mid / 8 < 0.98
-    assert 0.45 < gain.low / 8 < 0.75
+    assert 0.94 < nvlink.mid / 8 < 0.98
+    assert 0.45 < nvlink.low / 8 < 0.75
+    assert 0.90 < pcie.mid / 8 < 0.95
+    assert 0.3 < pcie.low / 8 < 0.45
+    assert pcie.high <= nvlink.high
+
+
+@pytest.mark.parametrize("gbps", [25.0, 100.0, 3200.0, None])
+def test_machines_of_one_gpu_gain_no_more_than_gpus_of_one_machine(gbps: float | None) -> None:
+    """Four single machines pass PCIe and the network, four GPUs over PCIe the first alone."""
+    single = Layout(gpu_count=1)
+    apart = speed_up(single, Layout(gpu_count=4, nodes=4, network_gbps=gbps))
+    together = speed_up(single, Layout(gpu_count=4, nodes=1, interconnect="pcie"))
+    assert apart.mid <= together.mid
 
 
 def test_geforce_boards_lose_more() -> None:
