@@ -276,10 +276,7 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
     if len(plan.jobs) == 1:
         return find_recommended(plan)
     named = [f"--option {as_typed(job.name)}/{job.recommended}" for job in plan.jobs if job.choice]
-    named += [
-        f"--placement {placement.id}"
-        for placement in (plan.fleet.recommended if plan.fleet else ())
-    ]
+    named += [f"--placement {placement.id}" for placement in plan.placements]
     choices = ", ".join(named) or "none"
     raise InputError(Message("launch.choose-one", path=path, jobs=len(plan.jobs), named=choices))
 

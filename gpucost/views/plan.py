@@ -307,11 +307,11 @@ def _finding_line(finding: Finding) -> str:
 def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
     rows = tuple(
         (str(p.id), report_text.machine_name(p.offer), p.mode or _("alone"), join(p.jobs))
-        for p in fleet.recommended
+        for p in plan.placements
     )
     columns = ("GPU", _("machine"), _("mode"), _("jobs"))
     print_table(Table(columns=columns, rows=rows), output)
-    for placement in fleet.recommended:
+    for placement in plan.placements:
         for risk in placement.risks or ():
             text = _("GPU {id}: {risk}", id=placement.id, risk=translate_text(risk))
             print_prose(text, indent="  ")
@@ -328,7 +328,8 @@ def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
         )
     for packing in fleet.alternatives:
         summary = alternative(packing, plan)
-        is_taken = packing is fleet.taken
+        total = plan.recommended
+        is_taken = packing is fleet.taken and total and total.cost.mid == packing.cost_after
         print_prose(
             _("recommended: {what}", what=summary) if is_taken else _("or {what}", what=summary)
         )

@@ -131,12 +131,7 @@ def _named_options(plan: Plan, named: Iterable[str]) -> dict[str, FoundOption]:
 
 def _shared(plan: Plan, named_options: Mapping[str, object]) -> list[Placement]:
     """Return the placements of jobs that are recommended to share, no option of theirs named."""
-    packed = {job.name for job in plan.jobs if job.placement is not None}
-    return [
-        slot
-        for slot in (plan.fleet.recommended if plan.fleet else ())
-        if packed.issuperset(slot.jobs) and not named_options.keys() & set(slot.jobs)
-    ]
+    return [slot for slot in plan.placements if not named_options.keys() & set(slot.jobs)]
 
 
 def _is_over(job: JobPlan, plan: Plan) -> bool:
@@ -289,7 +284,12 @@ def shared_gpus(plan: Plan, cluster: str, request: FleetRequest) -> tuple[Shared
         InputError: nothing is shared, something was not said, or the cluster cannot do it; all at
             once.
     """
-    packed = [slot for slot in plan.fleet.recommended if len(slot.jobs) > 1] if plan.fleet else []
+    packed = [slot for slot in plan.placements if slot.is_exportable]
+    if not packed and any(len(slot.jobs) > 1 for slot in plan.placements):
+        raise InputError(
+            "the plan shares rented containers only, which cannot be nodes of a cluster. Start "
+            "them one by one: `gpucost provision --placement N`, or by hand."
+        )
     if not packed:
         raise InputError(
             "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "

@@ -28,6 +28,9 @@ from pricing.message import Messages
 from pricing.money import Amount
 
 SCHEMA = "gpucost.plan/v1"
+CONTAINER_PROVIDERS = frozenset(("runpod", "vast"))
+"""Who rents containers, not machines: none becomes a node of a cluster (docs.runpod.io/pods,
+docs.vast.ai/instances)."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +78,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
         need(bool(self.jobs), "no job is on it")
         missing = [name for name in self.jobs if name not in self.relative_speed]
         need(not missing, f"relative_speed lacks {', '.join(missing)}")
+
+    @property
+    def is_exportable(self) -> bool:
+        """Whether jobs share it, on a machine that can be a node of a cluster."""
+        return len(self.jobs) > 1 and self.offer.provider not in CONTAINER_PROVIDERS
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,6 +309,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def id(self) -> str:
         """SHA-256 of the values of the file, as read; of a plan made now, as written."""
         return digest(encode(self))
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """The GPUs of the packing that is recommended, without those that its jobs do not take."""
+        taken = {job.placement for job in self.jobs}
+        return tuple(p for p in (self.fleet.recommended if self.fleet else ()) if p.id in taken)
 
     def placement_of(self, job: JobPlan) -> Placement | None:
         """Return the GPU that a job is recommended to share; None where it goes its own way."""

@@ -59,9 +59,7 @@ def map_before(plan: Plan) -> list[Box]:
 
 def map_after(plan: Plan) -> list[Box]:
     """Return the machines as recommended: GPUs that are shared first, then each job's own."""
-    placements = {job.placement for job in plan.jobs} - {None}
-    places = plan.fleet.recommended if plan.fleet else ()
-    boxes = list(_shared(item for item in places if item.id in placements))
+    boxes = list(_shared(plan.placements))
     own = [job for job in plan.jobs if job.placement is None]
     boxes += [_box(job, job.choice, UNSET) for job in own if job.choice is not None]
     return [*boxes, *_today([job for job in own if job.choice is None])]

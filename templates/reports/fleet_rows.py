@@ -270,7 +270,7 @@ def speeds(placement: Placement) -> str:
 def risks(plan: Plan) -> list[tuple[str, str]]:
     """Return what may go wrong on shared GPUs, each sentence once, beside the GPUs it is of."""
     where: dict[str, list[str]] = {}
-    for placement in plan.fleet.recommended if plan.fleet else ():
+    for placement in plan.placements:
         for risk in placement.risks or ():
             where.setdefault(risk, []).append(str(placement.id))
     return [(names(tuple(ids)), translate_text(risk)) for risk, ids in where.items()]

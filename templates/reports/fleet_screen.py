@@ -542,11 +542,9 @@ def _shares_machines(plan: Plan) -> bool:
 
 def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
     path = job_screen.plan_argument()
-    placements = [(job, plan.placement_of(job)) for job in plan.jobs]
-    sharing = [job for job, placement in placements if placement and len(placement.jobs) > 1]
-    if sharing:
+    placed = [item for item in plan.placements if item.is_exportable]
+    if placed:
         by = " --by dra" if _shares_machines(plan) else ""
-        placed = fleet.recommended if (fleet := plan.fleet) else ()
         answers = {job.name for job in plan.jobs if job.answers}
         ttl = "" if all(answers.issuperset(item.jobs) for item in placed) else " --ttl 8h"
         run = f"--image IMAGE --run COMMAND{ttl}"

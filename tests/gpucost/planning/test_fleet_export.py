@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from planner.plan.read import read_plan
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, inference
 
@@ -272,3 +273,30 @@ def test_a_plan_that_shares_nothing_is_refused(call: Call, plan: dict[str, Any])
     ran = call(*SLURM)
     assert ran.code == 2
     assert "nothing to share" in ran.err
+
+
+def test_only_the_sharing_that_jobs_are_recommended_is_written(
+    call: Call, plan: dict[str, Any]
+) -> None:
+    """A GPU of the packing that its jobs do not take is in no export and in no table."""
+    first = plan["fleet"]["placements"][0]
+    spare = {**first, "id": 2, "jobs": ["a", "b; reboot"]}
+    plan["fleet"]["placements"] = [first, spare]
+    Path("plan.json").write_text(json.dumps(plan))
+    assert read_plan(Path("plan.json").read_bytes(), "plan.json").placements[0].id == 1
+    out = call(*KUBERNETES).out
+    assert "gpucost-gpu=1" in out
+    assert "gpucost-gpu=2" not in out
+
+
+@pytest.mark.parametrize("provider", ["runpod", "vast"])
+def test_a_rented_container_is_no_node_of_a_cluster(
+    provider: str, call: Call, plan: dict[str, Any]
+) -> None:
+    """Nobody can label it: where nothing else is shared the export is refused, with the way out."""
+    plan["fleet"]["placements"][0]["offer"]["provider"] = provider
+    Path("plan.json").write_text(json.dumps(plan))
+    ran = call(*KUBERNETES)
+    assert ran.code == 2
+    assert "cannot be nodes of a cluster" in ran.err
+    assert "gpucost provision --placement N" in ran.err
