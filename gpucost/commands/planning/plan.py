@@ -317,7 +317,8 @@ def _with_gpus(profiles: tuple[Profile, ...], output: Output) -> tuple[Profile, 
     on_gpus = tuple(p for p in profiles if p.gpus or p.hardware.gpu or p.hardware.instance_type)
     left_out = [p.job.name for p in profiles if p not in on_gpus] if on_gpus else []
     if left_out:
-        output.say(f"left out, as no GPU was read there: {listed(left_out)}.")
+        joins = "Of the same run? `gpucost import SOURCE... -o profile.json` joins it."
+        output.say(f"left out, as no GPU was read there: {listed(left_out)}. {joins}")
     return on_gpus or profiles
 
 

@@ -106,7 +106,7 @@ def test_a_run_without_a_gpu_does_not_refuse_the_folder(call: Call) -> None:
     Path("logs/cpu.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     ran = call("plan", "logs", "-f", "json")
     assert (ran.code, len(ran.json["jobs"])) == (0, 1)
-    assert "left out, as no GPU was read there: cpu" in ran.err
+    assert "left out, as no GPU was read there: cpu. Of the same run? `gpucost import" in ran.err
 
 
 def test_hints_fill_gaps_in_plan_as_in_import(call: Call) -> None:
