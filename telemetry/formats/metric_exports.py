@@ -7,19 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.profile.kinds import SLOTS
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
 from telemetry.readers.column_names import LABELS, delimiter_of, key_of, meaning, metrics
-from telemetry.readers.csv_text import number_in
+from telemetry.readers.csv_text import number_in, numbers
 from telemetry.readers.devices import timing
 from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.readers.records import documents, mapping_of, mappings_in, number_of, refuse_twins
 from telemetry.readers.series import Points, SampledSeries
-from telemetry.readers.units import ROLES
+from telemetry.readers.units import ROLES, Meaning
 from telemetry.recording.recording import Recording
 
 _KINDS = ("gauge", "sum")
@@ -168,7 +169,7 @@ def _cloudwatch_series(
 
 _MEASUREMENT = "_measurement"
 _COLUMNS = {column: label for label, names in LABELS["columns"].items() for column in names}
-_TIME_COLUMNS = ("time", "timestamp", "date", "datetime", "ts", "_time")
+_TIME_COLUMNS = ("time", "timestamp", "date", "datetime", "ts", "_time", "zeit", "zeitstempel")
 _NUMBERED = re.compile(r"(gpu[._])(\d{1,4})(?=[._])", re.IGNORECASE)
 
 
@@ -290,30 +291,39 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     lines = [line for line in builder.text.splitlines() if line.strip() and line[:4] != "sep="]
     header, table = _table(lines, builder)
     names = [name.lower() for name in header]
-    column = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)
+    builder.ledger.names.update(names)
+    mapped = {column.strip().lower(): slot for column, slot in hints.map}
+    timed = [name for name, slot in mapped.items() if slot == "timestamp"]
+    column = next((names.index(name) for name in (*timed, *_TIME_COLUMNS) if name in names), None)
     times = None if column is None else clock.parse(table[column], hints.zone)
     step_s = hints.interval_s or 1.0
     t_s = step_s * np.arange(len(table), dtype=float) if times is None else times.t_s
-    members, mapped = list[SampledSeries](), {column.strip().lower() for column, _ in hints.map}
+    sign = "," if delimiter_of(lines[0]) == ";" else "."
+    order = np.argsort(t_s, kind="stable")
+    members = list[SampledSeries]()
     for i, cell in enumerate(header):
-        series_of_column = wide_column(cell)
-        if series_of_column is not None:
-            name, labels = series_of_column
-            if not name:
-                name = cell if names[i] in mapped else _panel_of(builder.name)
-            cells = table[i].str.rstrip(" %")  # other units are not what a name says
-            if delimiter_of(lines[0]) == ";":
-                cells = cells.str.replace(",", ".")
-            readings = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-            order = np.argsort(t_s, kind="stable")
+        labelled = wide_column(cell)
+        if i != column and (labelled is not None or names[i] in mapped):
+            name, labels = labelled or ("", {})
+            name = cell if names[i] in mapped else name or _panel_of(builder.name)
+            holds = metrics().get(key_of(name, labels)) or meaning(name or "value", hints)
+            name = name if holds or "{" in cell else name and cell  # as `--map` has to name it
+            readings = _in_unit_of(holds, table[i], sign)[order]
             members.append(
-                SampledSeries(name=name, labels=labels, t_s=t_s[order], readings=readings[order])
+                SampledSeries(name=name, labels=labels, t_s=t_s[order], readings=readings)
             )
         elif i != column:
             builder.ledger.enter(cell, len(table), read=False)
     return recording_by_job(
         builder, members, _with_columns(members, hints), clocked=times is not None, **timing(times)
     )
+
+
+def _in_unit_of(holds: Meaning | None, cells: pd.Series, sign: str) -> NDArray[np.float64]:
+    """Return cells as numbers in the unit that a series' name tells, whatever unit they have."""
+    holds = holds or Meaning(target="")
+    scale = holds.scale or 1.0
+    return numbers(cells, scale=scale, to=holds.to, sign=sign, typical=holds.unit).values() / scale
 
 
 _PANEL = re.compile(r"(.+)-data-(?:as-\w+-)?\d{4}-\d\d-\d\d")

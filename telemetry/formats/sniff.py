@@ -182,7 +182,7 @@ def recognize(name: str, head: bytes, hints: Hints) -> Format | None:
         if _is_json(text) and re.search(_PROFILE_KEYS, text):
             return None
         if hints.map and text.lstrip()[:1] not in ("{", "[", "<"):
-            return _named("nvidia-smi-csv")
+            return _named("wide-csv" if _is_wide(text, hints) else "nvidia-smi-csv")
     _refuse(name, text, late=True)
     raise UnknownFormatError(_unknown_format(name, head, text), "not telemetry that gpucost knows")
 
@@ -360,17 +360,24 @@ def wide_column(cell: str) -> tuple[str, dict[str, str]] | None:
     return line["name"] or "", {name: text for name, text in labels.items() if text}
 
 
-def _is_wide(head: str) -> bool:
+def _is_wide(head: str, hints: Hints | None = None) -> bool:
     """Return whether a head is a table some of whose columns name a GPU and what it told."""
+    hints = hints or Hints()
     line = next((text for text in head.splitlines() if text.strip() and text[:4] != "sep="), "")
     if head.lstrip()[:1] in ("{", "[", "<") and "," not in line:
         return False
     cells = next(csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True), [])
-    columns = [column for cell in cells if (column := wide_column(cell)) is not None]
+    columns = [(cell, *column) for cell in cells if (column := wide_column(cell)) is not None]
     return any(
         labels
-        and ("{" in line or not name or key_of(name, {}) in metrics() or meaning(name, Hints()))
-        for name, labels in columns
+        and (
+            "{" in line
+            or not name
+            or key_of(name, {}) in metrics()
+            or meaning(name, hints)
+            or meaning(cell, hints)
+        )
+        for cell, name, labels in columns
     )
 
 

@@ -247,3 +247,29 @@ def test_lines_of_a_panel_that_nothing_names_are_refused(tmp_path: Path) -> None
     file = _panel(tmp_path / "q.csv", [f"utilization GPU {gpu}" for gpu in range(4)])
     with pytest.raises(InputError):
         read_source(file, Hints())
+
+
+_GERMAN = ("Zeit", "GPU 0 Auslastung", "GPU 1 Auslastung", "GPU 0 Belegung", "GPU 1 Belegung")
+
+
+@pytest.mark.parametrize("time", ["Zeit", "Wann"])
+@pytest.mark.parametrize("full", [True, False])
+def test_a_panel_in_german_is_read_by_its_own_names(
+    *, time: str, full: bool, tmp_path: Path
+) -> None:
+    """A map may name time and whole headers, and a unit in a cell counts as it does elsewhere."""
+    file = tmp_path / "panel.csv"
+    rows = [
+        f"2026-11-20 {10 + s // 3600}:{s // 60 % 60:02}:{s % 60:02},80.0%,20.0%,60.0 GiB,10.0 GiB\n"
+        for s in range(0, 7200, 30)
+    ]
+    file.write_text(",".join((time, *_GERMAN[1:])) + "\n" + "".join(rows), encoding="utf-8")
+    names = [name if full else name[len("GPU 0 ") :] for name in _GERMAN[1:]]
+    slots = 2 * ["util.kernel_time"] + 2 * ["mem.used_gib"]
+    maps = ((time, "timestamp"), *dict(zip(names, slots, strict=True)).items())
+    (profile,) = read_source(str(file), Hints(map=maps))
+    assert profile.window is not None
+    assert profile.window.duration_s == pytest.approx(7200.0)
+    busy = [gpu.metrics["util.kernel_time"].mean for gpu in profile.gpus]
+    used = [gpu.metrics["mem.used_gib"].mean for gpu in profile.gpus]
+    assert (busy, used) == (pytest.approx([0.8, 0.2]), pytest.approx([60.0, 10.0]))
