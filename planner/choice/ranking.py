@@ -289,6 +289,8 @@ def _why_blind(context: JobContext) -> Message:
     """Return what is to be recorded before anything is said of other machines."""
     if _ranks_wait(context):
         return Message("keep.ranks-wait")
+    if _saw_parts(context):
+        return Message("keep.parts-seen", n=len(context.profile.gpus))
     little = too_little_read(context.measured)
     if little is not None and little.code == "cause.mostly-start-up":
         return Message("keep.mostly-start-up", **little.params)
@@ -376,7 +378,12 @@ def _is_blind(context: JobContext) -> bool:
     One instant is none, nor are a few seconds, nor steps timed without a look at the GPU.
     """
     unseen = too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
-    return unseen or _ranks_wait(context)
+    return unseen or _ranks_wait(context) or _saw_parts(context)
+
+
+def _saw_parts(context: JobContext) -> bool:
+    """Return whether several instances of a GPU were measured, and not the GPU."""
+    return len(context.profile.gpus) > context.profile.gpu_count
 
 
 def _ranks_wait(context: JobContext) -> bool:

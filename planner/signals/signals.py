@@ -257,7 +257,8 @@ def _busy_by_gpu(profile: Profile) -> list[float]:
 
 def _spread(profile: Profile) -> float | None:
     busy = _busy_by_gpu(profile)
-    return max(busy) - min(busy) if len(busy) > 1 else None
+    # More readings than GPUs are of parts of one, whose work is no other part's to share.
+    return max(busy) - min(busy) if 1 < len(busy) <= profile.gpu_count else None
 
 
 def _constant(profile: Profile) -> float | None:

@@ -255,17 +255,21 @@ def slice_of(
     names = {_slice_named(gpu) for gpu in used}
     if names <= {None}:
         return None, ()
-    several = len({device_of(gpu.key) for gpu in used}) < len(used)
-    if several or len(names) > 1:
+    several = "" in names or len({device_of(gpu.key) for gpu in used}) < len(used)
+    if len(used) > 1 and (several or len(names) > 1):
         return None, (Message("read.several-slices"),)
-    return names.pop(), ()
+    return names.pop() or None, (Message("read.slice-unknown"),) if several else ()
 
 
 def _slice_named(gpu: GpuIdentity) -> str | None:
-    """Return the slice that an instance, or the name of a device, says it is; None: a whole GPU."""
+    """Return the slice that an instance, or the name of a device, says it is.
+
+    None: a whole GPU; empty: an instance of a size that nobody stated.
+    """
     name = (gpu.partition or "").split(" ")[0].lower()
-    is_slice = re.fullmatch(hardware.SLICE_NAME, name)
-    return name if is_slice else hardware.slice_in_name(gpu.model)
+    if re.fullmatch(hardware.SLICE_NAME, name):
+        return name
+    return hardware.slice_in_name(gpu.model) or (None if gpu.partition is None else "")
 
 
 def _machine(gpus: Sequence[GpuIdentity]) -> str | None:

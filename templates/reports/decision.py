@@ -32,7 +32,8 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
 _GRAVE = ("high", "medium")
 _OPEN = frozenset(
-    f"keep.{why}" for why in ("too-little-seen", "mostly-start-up", "unknown", "work", "not-sure")
+    f"keep.{why}"
+    for why in ("too-little-seen", "parts-seen", "mostly-start-up", "unknown", "work", "not-sure")
 ) | {"keep.gpu-unlisted"}
 """Codes of reasons to stay that a measurement, a lower price or a longer horizon may remove."""
 

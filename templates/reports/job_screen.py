@@ -278,6 +278,8 @@ _FIRST = frozenset(
         "read.moved",
         "read.no-seconds",
         "read.rows-as-gpus",
+        "read.several-slices",
+        "read.slice-unknown",
         "read.unit-changes",
         "read.world",
         "invoice.covered",

@@ -548,3 +548,16 @@ def test_what_writes_checkpoints_on_spot_is_what_is_billed(ups: int) -> None:
     assert float(usage.checkpoint_s) == pytest.approx(
         float(usage.duration_s) / every_s * write_s, rel=1e-3
     )
+
+
+def test_instances_of_a_gpu_are_neither_ranks_nor_the_gpu() -> None:
+    """Two instances at 90 and 10 % share no work and say nothing of the whole GPU elsewhere."""
+    profile = a_profile({"util.kernel_time": 0.9, "mem.used_gib": 7.8}, gpu_count=1)
+    (gpu,) = profile.gpus
+    idle = {**gpu.metrics, "util.kernel_time": Statistics(mean=0.1)}
+    profile = replace(profile, gpus=(gpu, replace(gpu, metrics=idle)))
+    now, cheap = sold("now", "4.00"), sold("cheap", "1.00", gpu="H100-SXM-80GB")
+    (job,) = plan(running(profile, now), offers=(now, cheap)).jobs
+    assert "imbalanced-gpus" not in {finding.code for finding in job.findings}
+    assert job.choice is None
+    assert str(job.reason).startswith("2 instances were measured")
