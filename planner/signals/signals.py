@@ -257,7 +257,7 @@ def _busy_by_gpu(profile: Profile) -> list[float]:
 
 def _spread(profile: Profile) -> float | None:
     busy = _busy_by_gpu(profile)
-    # More readings than GPUs are of parts of one, whose work is no other part's to share.
+    # More readings than GPUs are of parts of one, and parts do not share their work.
     return max(busy) - min(busy) if 1 < len(busy) <= profile.gpu_count else None
 
 
