@@ -371,7 +371,10 @@ def _once(cells: Sequence[str]) -> "pd.Categorical[str]":
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?")
-_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(?!\d)")
+_SWAPPED = str.maketrans(".,", ",.")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(?!\d)")
+# 61.440,00 and 61,440.00: both signs in one number tell which of them parts thousands.
+_GROUPED = re.compile(r"\s*[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*(?!\1)[.,]\d")
 _PAIR = re.compile(r"([\d.]+)\s*([A-Za-z%]*)\s*/\s*[\d.]+\s*([A-Za-z%]*)")
 THROTTLE_MOST = 0xFFFF_FFFF
 _FLAGS = {"active": 1.0, "not active": 0.0, "1": 1.0, "0": 0.0}
@@ -418,9 +421,11 @@ def numbers(
     raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     missing: Counter[str] = Counter()
     factors: dict[str | None, float | None] = {}
+    matches = (_GROUPED.match(cell) for cell in map(str, unique) if "," in cell and "." in cell)
+    thousands = next((grouped[1] for grouped in matches if grouped), "")
     for i in np.flatnonzero(counts).tolist():
         text = str(unique[i]).strip()
-        parsed = _VALUE.fullmatch(_plain(text, sign))
+        parsed = _VALUE.fullmatch(_plain(text, sign, thousands))
         if parsed and parsed[2] not in factors:
             factors[parsed[2]] = _factor(parsed[2], scale, to, typical)
         factor = factors[parsed[2]] if parsed else None
@@ -438,9 +443,12 @@ def number_in(text: str) -> float | None:
     return float(parsed[1]) if parsed and abs(float(parsed[1])) < MOST else None
 
 
-def _plain(text: str, sign: str) -> str:
+def _plain(text: str, sign: str, thousands: str) -> str:
     """Return a cell's number with a decimal point; of `412W / 700W` the first."""
-    if sign == "," and "," in text:
+    if thousands:
+        text = text.translate(_SWAPPED) if thousands == "." else text
+        text = text.replace(",", "") if _THOUSANDS.match(text) else text
+    elif sign == "," and "," in text:
         text = text.replace(",", ".")
     elif not sign:
         text = text.strip("*_` ")

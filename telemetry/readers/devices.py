@@ -135,6 +135,8 @@ def readings(
             cells = numbers(texts, scale=holds.scale, to=holds.to, sign=sign, typical=holds.unit)
             builder.column(name, target, holds.scale, cells.raw, cells.counts)
             builder.missing += cells.missing
+            if count := cells.missing["not a number"]:
+                builder.notes.append(Message("read.no-numbers", column=repr(name), n=count))
             if len(members) == 1 and len(texts) >= _MANY_ROWS:
                 merged[target] = _compact(cells)
             else:

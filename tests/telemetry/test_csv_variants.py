@@ -481,3 +481,39 @@ def test_a_log_that_goes_on_in_another_encoding_is_read_to_its_end(
     (profile,) = read_source(str(file), Hints())
     assert metric(profile, "util.kernel_time").mean == pytest.approx(0.50)
     assert noted(profile, f"{48 if again else 24} of {48 if again else 24} rows used")
+
+
+@pytest.mark.parametrize(
+    ("cells", "delimiter", "gib"),
+    [
+        (("61.440,00", "61.440,00"), ";", 60.0),  # 61,440 MiB
+        (
+            ("61.440,00", "61.440"),
+            ";",
+            60.0,
+        ),
+        (("61.440,00 MiB", "61.440,00 MiB"), ";", 60.0),
+        (('"61,440.00"', '"61,440.00"'), ",", 60.0),
+        (("61440,00", "61440,00"), ";", 60.0),
+    ],
+)
+def test_signs_of_thousands_are_read_where_the_column_shows_them(
+    cells: tuple[str, str], delimiter: str, gib: float, tmp_path: Path
+) -> None:
+    """A number with both signs tells which one parts its thousands, for all of its column."""
+    rows = [
+        delimiter.join((f"2026-11-20 10:00:{s:02}", "80", cells[s % 2])) + "\n" for s in range(30)
+    ]
+    header = delimiter.join(("timestamp", "utilization.gpu [%]", "memory.used [MiB]")) + "\n"
+    profile = imported(tmp_path, header + "".join(rows))
+    assert metric(profile, "mem.used_gib").mean == pytest.approx(gib)
+    assert not noted(profile, "not numbers")
+
+
+def test_cells_that_are_no_numbers_are_counted_in_a_note(tmp_path: Path) -> None:
+    """What is left out of a column is said; placeholders are known to be missing."""
+    cells = ["310.25", "[N/A]", "20.480,00"]  # a point that parts no thousands here
+    rows = [f"2026-11-20 10:00:{s:02};80;{cells[s % 3]}\n" for s in range(30)]
+    profile = imported(tmp_path, "timestamp;utilization.gpu;memory.used [MiB]\n" + "".join(rows))
+    assert noted(profile, "'memory.used [MiB]': 10 cells are not numbers")
+    assert metric(profile, "mem.used_gib").mean == pytest.approx(20.0)
