@@ -69,7 +69,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
             job_screen.Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
             *assumed,
             *_unwatched(plan, paid),
-            *_wasted_by_all(causes, wasted, paid),
+            *wasted_by_all(causes, wasted, paid),
             *by_team,
         ),
         busy_fraction=_mean_busy(plan),
@@ -177,7 +177,9 @@ def _unwatched_jobs(plan: Plan) -> str:
     """Return how many more jobs there are on how many GPUs; empty for none."""
     counts = [note.params for note in _unwatched_notes(plan)]
     jobs, gpus = (sum(int(str(count[name])) for count in counts) for name in ("n", "gpus"))
-    return _(" and {n} not watched on {gpus}", n=jobs, gpus=gpus) if jobs else ""
+    return (
+        _(", and {n} more without GPU readings on {gpus} GPUs", n=jobs, gpus=gpus) if jobs else ""
+    )
 
 
 def _unwatched(plan: Plan, paid: Decimal) -> Iterator[job_screen.Line]:
@@ -238,7 +240,7 @@ def _idle_by_job(plan: Plan) -> Mapping[str, Decimal]:
     return {} if plan.use is UNSET else plan.use.idle_by_job
 
 
-def _wasted_by_all(
+def wasted_by_all(
     by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decimal
 ) -> list[job_screen.Line]:
     """Return what all jobs waste together, and the cause of most of it."""
@@ -252,10 +254,10 @@ def _wasted_by_all(
     )
     if not cause:
         return [job_screen.Line(label=_("Wasted"), text=amount, kind="waste")]
-    text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
     if by_cause[cause] < wasted:
         largest = whole_dollars(by_cause[cause])
-        text += _(" ({usd} of it)", usd=largest)
+        amount = _("{amount}; the largest part, {usd}", amount=amount, usd=largest)
+    text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
     return [job_screen.Line(label=_("Wasted"), text=text, kind="waste")]
 
 

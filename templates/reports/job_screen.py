@@ -683,7 +683,8 @@ def saved_words(share: float | None, *, at_most: bool = False) -> str:
         return _("saving unknown")
     if share < 0:
         return _("{share} more", share=report_text.percent(-share))
-    return _("saves {share}", share=("<= " if at_most else "") + report_text.percent(share))
+    amount = report_text.percent(share)
+    return _("saves max {share}", share=amount) if at_most else _("saves {share}", share=amount)
 
 
 def _launchable(job: JobPlan, plan: Plan) -> str:

@@ -203,7 +203,7 @@ def test_gpus_that_nobody_watched_are_on_the_screen_with_their_dollars(
     assert "held GPUs for 40.0 of 50.0 GPU hours" in " ".join(single.out.split())
     source = write("jobs.txt", two + job("c", 3, 1, seen))
     screen = " ".join(call("plan", source, "--price", "1.31", "-q").out.split())
-    assert "2 jobs on 2 GPUs and 1 not watched on 4," in screen
+    assert "2 jobs on 2 GPUs, and 1 more without GPU readings on 4 GPUs," in screen
     assert "held GPUs for 40.0 of 60.0 GPU hours and were not watched: use unknown" in screen
     assert "At what the others cost: $52 paid." in screen
     assert "keep as is" not in screen  # half of what was watched is wasted: first its cause

@@ -1,6 +1,7 @@
 """The report of one job decides on its first screen; that of many stays within GitHub's length."""
 
 import re
+from decimal import Decimal
 
 import msgspec
 import pytest
@@ -9,7 +10,8 @@ from planner.plan.plan import Plan
 from templates.markdown import unbroken
 from templates.render import glossed, render_report
 from templates.reports.fleet_rows import group_alike
-from templates.reports.fleet_screen import fleet_screen
+from templates.reports.fleet_screen import fleet_screen, wasted_by_all
+from templates.reports.job_screen import saved_words
 from tests.gpucost.documents import changed, example
 from tests.templates.documents import CASES, planned
 
@@ -166,3 +168,18 @@ def test_a_narrow_cell_breaks_between_figures_only(figure: str, parts: list[str]
     """Where a browser may break a line, at a space or after a hyphen, no figure is in two."""
     found = re.split(r" |(?<=-)", unbroken(figure))
     assert [_breaking(part) for part in found] == parts
+
+
+def test_the_largest_cause_of_the_waste_says_its_part() -> None:
+    """Of $6,379 the first cause has $4,715: both are said; one cause of all of it says no part."""
+    causes = {"The GPU is idle.": Decimal(4715), "Requests are few.": Decimal(1664)}
+    (line,) = wasted_by_all(causes, Decimal(6379), Decimal(8952))
+    assert line.text == "$6,379 (71 %); the largest part, $4,715: The GPU is idle."
+    (line,) = wasted_by_all({"The GPU is idle.": Decimal(6379)}, Decimal(6379), Decimal(8952))
+    assert line.text == "$6,379 (71 %): The GPU is idle."
+
+
+def test_a_saving_of_a_bill_with_an_open_part_is_said_in_words() -> None:
+    """No sign stands for "at most" on a screen."""
+    assert saved_words(0.55, at_most=True) == "saves max 55 %"
+    assert saved_words(0.55) == "saves 55 %"
