@@ -27,7 +27,7 @@ _KEPT_CORES = 1
 _RAM_TIGHT = 0.8
 _MOST_FROM_CORES = 2.9  # cores a GPU 3 -> 12 where preparation is the limit (Synergy tables)
 _FULL_CPU: Range = (1.0, 1.05, 1.3)  # processes can still help where one interpreter lock limits
-_NO_CORE_LEFT = 0.9  # the square root of what is left is the 5 % above
+_NO_CORE_LEFT = 0.98
 _MOST_FROM_CACHE = 5.0  # Mohan et al., VLDB 2021
 _AMP_WITHOUT_TF32: Range = (1.0, 2.71, 4.75)  # Volta, Turing: the FP32 base has no tensor cores
 _FIRST_TF32_CAPABILITY = 8.0
@@ -112,8 +112,8 @@ def _workers(signals: Signals) -> Range | None:
     if cpu is None or cpu <= 0.0:
         return None
     if cpu >= thresholds.CPU_FULL:  # full cores do no more than what is left of them
-        low, mid, high = _FULL_CPU
-        return (low, mid if cpu < _NO_CORE_LEFT else low, min(high, 1.0 / cpu))
+        low, mid, high = _FULL_CPU if cpu < _NO_CORE_LEFT else (1.0, 1.0, 1.3)
+        return (low, min(mid, math.sqrt(1.0 / cpu)), min(high, max(low, 1.0 / cpu)))
     if (own := workers_effect(signals)) is not None:
         return own
     maximum = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())

@@ -308,7 +308,7 @@ def test_the_cheapest_region_stands_for_a_size() -> None:
 def test_fixes_are_offered_on_todays_machine_too() -> None:
     """A starved job gets today's machine with its pipeline fixed, fewer hours, less money."""
     starved = running(
-        a_profile({BUSY: 0.2, "mem.used_gib": 9.0}, host={"cpu_util": 0.85}, unit="image")
+        a_profile({BUSY: 0.2, "mem.used_gib": 9.0}, host={"cpu_util": 0.97}, unit="image")
     )
     (candidate, quick), _ = find_candidates(a_case(starved, a_catalog(TODAY)))
     assert candidate.actions == ("gpu-preprocessing", "dataloader-workers")

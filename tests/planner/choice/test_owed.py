@@ -71,7 +71,7 @@ def test_what_a_term_that_is_hardly_used_would_cost_on_demand_is_said() -> None:
 
 def test_actions_that_are_asked_for_are_in_every_option() -> None:
     """And those that are ruled out in none; a code that does not exist is a problem."""
-    starved = a_profile({"util.kernel_time": 0.3, "mem.used_gib": 9.0}, host={"cpu_util": 0.85})
+    starved = a_profile({"util.kernel_time": 0.3, "mem.used_gib": 9.0}, host={"cpu_util": 0.95})
     job_, offers = running(starved), (TODAY, sold("other", "1.00"))
     (with_it,) = plan(job_, offers=offers, actions=("compile",)).jobs
     assert all("compile" in option.actions for option in with_it.options)

@@ -167,7 +167,7 @@ def test_the_same_machine_elsewhere_draws_what_was_measured() -> None:
 def test_software_that_feeds_the_gpu_widens_the_range() -> None:
     """With its input mended the GPU is busier by what was not measured: low is today's power."""
     starved = {**QUIET, "util.kernel_time": 0.2, "power.board_w": 200.0}
-    job = a_profile(starved, gpu="H100-SXM-80GB", host={"cpu_util": 0.85}, cpu_cores=8.0)
+    job = a_profile(starved, gpu="H100-SXM-80GB", host={"cpu_util": 0.95}, cpu_cores=8.0)
     document = encode(to_plan(plan(running(job, H100), offers=(H100,))))
     busier = [o for o in document["jobs"][0]["options"] if o["speed"]["mid"] > 1.0]
     assert busier
