@@ -272,6 +272,7 @@ class ReachableProviders:
 
 
 _SAID_S = 1.5  # ours: it is said within 3 s of the command, which has to start, too
+_SEARCHED = frozenset(("aws", "eks"))  # boto3 looks for keys on the network: two seconds without
 _WAITED_S = 10.0  # ours: the longest that a network may take to answer a command that only looks
 
 
@@ -281,7 +282,7 @@ def tell_unreached(
     """Say within 3 s that a provider cannot be reached, and what burns there by the last record.
 
     Args:
-        providers: their names.
+        providers: their names; each is looked for at once, while the next one is told.
         journal: with the last record.
         output: where it is said.
         must_ask: whether they are asked all the same: a slow network must not keep a machine alive.
@@ -289,15 +290,19 @@ def tell_unreached(
     Returns:
         without `must_ask`: the providers that did not answer in ten seconds, and why.
     """
+    began = time.monotonic()
     names: dict[str, list[str]] = {}
+    faults: dict[str, str] = {}
+    threads: dict[str, Thread] = {}
     for name in providers:
-        if url := os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address:
+        url = os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address
+        if url and url not in names:
+            faults[url] = "no answer yet"
+            threads[url] = Thread(target=_look, args=(url, faults), daemon=True)
+            threads[url].start()
+        if url:
             names.setdefault(url, []).append(name)
-    faults = dict.fromkeys(names, "no answer yet")
-    threads = {url: Thread(target=_look, args=(url, faults), daemon=True) for url in names}
-    for thread in threads.values():
-        thread.start()
-    _wait(threads.values(), _SAID_S)
+    _wait(threads.values(), began + _SAID_S)
     for url, fault in faults.items():
         if not fault:
             continue
@@ -311,7 +316,7 @@ def tell_unreached(
             output.say(f"by the last record {', '.join(map(_burning, runs))} may still be there.")
     if must_ask:
         return {}
-    _wait(threads.values(), _WAITED_S - _SAID_S)
+    _wait(threads.values(), began + _WAITED_S)
     return {name: fault for url, fault in faults.items() for name in names[url] if fault}
 
 
@@ -319,8 +324,7 @@ def _look(url: str, faults: dict[str, str]) -> None:
     faults[url] = fault_of(url, _WAITED_S)
 
 
-def _wait(threads: Iterable[Thread], longest_s: float) -> None:
-    until = time.monotonic() + longest_s
+def _wait(threads: Iterable[Thread], until: float) -> None:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 
@@ -349,15 +353,21 @@ def sessions(
     used = [name for name in providers if forgotten or name in open_at or is_used[name]]
     opened: list[Session] = []
     unreached: list[UnreachableProvider] = []
-    for provider in used:
-        try:
-            opened.append(session_with(open_cloud(provider), journal, output))
-        except GpucostError as error:
-            is_set_up = not isinstance(error, MissingCredentialsError)
-            why = error.problems[0]
-            unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
-    names = [session.cloud.name for session in opened]
-    silent = tell_unreached(names, journal, output, must_ask=must_ask)
+
+    def open_each() -> Iterator[str]:
+        for provider in sorted(used, key=_SEARCHED.__contains__):
+            try:
+                session = session_with(open_cloud(provider), journal, output)
+            except GpucostError as error:
+                is_known = not isinstance(error, MissingCredentialsError)
+                why = error.problems[0]
+                reason = UnreachableProvider(provider=provider, why=why, is_set_up=is_known)
+                unreached.append(reason)
+            else:
+                opened.append(session)
+                yield session.cloud.name
+
+    silent = tell_unreached(open_each(), journal, output, must_ask=must_ask)
     for name, why in silent.items():
         unreached.append(UnreachableProvider(provider=name, why=why, is_set_up=True))
     answering = tuple(session for session in opened if session.cloud.name not in silent)

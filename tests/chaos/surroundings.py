@@ -76,7 +76,8 @@ class _Login:
 
 def _first_look(ask: Ask, names: Any, *_: Any, must_ask: bool) -> dict[str, str]:
     """Who does not answer: no socket is opened, and nobody waits."""
-    return {} if must_ask or ask("reached") else dict.fromkeys(names, "no network")
+    opened = tuple(names)
+    return {} if must_ask or ask("reached") else dict.fromkeys(opened, "no network")
 
 
 def _shell(ask: Ask, reach: Callable[[str], None]) -> Callable[..., Answered]:

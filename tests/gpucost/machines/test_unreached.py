@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,3 +72,17 @@ def test_a_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch, si
 def test_any_answer_is_one(monkeypatch: pytest.MonkeyPatch, answering: str) -> None:
     """A 401 shows that somebody is there: nothing is said, and it is asked."""
     assert said(monkeypatch, answering) == ([], {})
+
+
+def test_nobody_waits_for_who_is_looked_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS looks for keys on the network, which takes seconds: others are looked for meanwhile."""
+    looked = Event()
+    monkeypatch.setattr(state, "fault_of", lambda *_: looked.set() or "")
+
+    def one_by_one() -> Iterator[str]:
+        yield "digitalocean"
+        assert looked.wait(10)
+        yield "aws"
+
+    nobody: Any = SimpleNamespace(open_deployments=list)
+    assert state.tell_unreached(one_by_one(), nobody, nobody, must_ask=True) == {}
