@@ -272,7 +272,6 @@ class ReachableProviders:
 
 
 _SAID_S = 1.5  # ours: it is said within 3 s of the command, which has to start, too
-_SEARCHED = frozenset(("aws", "eks"))  # boto3 looks for keys on the network: two seconds without
 _WAITED_S = 10.0  # ours: the longest that a network may take to answer a command that only looks
 
 
@@ -329,6 +328,15 @@ def _wait(threads: Iterable[Thread], until: float) -> None:
         thread.join(max(0.0, until - time.monotonic()))
 
 
+def _searches(provider: str) -> bool:
+    """Return whether no key of a provider is in the environment.
+
+    An SDK may then look for one on the network, for seconds where nobody answers there.
+    """
+    secrets = (variable.name for variable in CLOUDS[provider].variables if variable.secret)
+    return not any(map(os.environ.get, secrets))
+
+
 def _burning(run: Deployment) -> str:
     usd = "" if run.offer is None else f"${show(run.offer.usd_per_hour * run.count)} an hour "
     return f"{run.marks.run} ({usd}until {run.marks.deadline:%Y-%m-%d %H:%M} UTC)"
@@ -355,7 +363,7 @@ def sessions(
     unreached: list[UnreachableProvider] = []
 
     def open_each() -> Iterator[str]:
-        for provider in sorted(used, key=_SEARCHED.__contains__):
+        for provider in sorted(used, key=_searches):
             try:
                 session = session_with(open_cloud(provider), journal, output)
             except GpucostError as error:
