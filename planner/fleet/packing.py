@@ -67,7 +67,7 @@ def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
 
 def _beside_training(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     """Keep services of unknown latency away from training: its long kernels delay each answer."""
-    services = sorted(t.name for t in group if t.is_unmeasured_service)
+    services = sorted(t.name for t in group if t.profile.job.is_unmeasured_service)
     trainings = sorted(t.name for t in group if t.profile.job.kind.trains)
     if not services or not trainings:
         return None
@@ -267,7 +267,7 @@ def _row(
         cores, ram = (
             math.inf if most is None else most for most in shared_host(vcpus, home.offer.ram_gib)
         )
-    need = need_beside_others(tenant.profile)
+    need, job = need_beside_others(tenant.profile), tenant.profile.job
     takes_and_most = [
         ((tenant.memory_gib or 0.0) + CONTEXT_GIB, room),
         (share, most),
@@ -276,7 +276,7 @@ def _row(
         (min(need.cores or 0.0, cores), cores),
         *((part(tenant.profile) or 0.0, BUSIEST) for _, part in PARTS),
         # A service of unknown latency has room for no training beside it.
-        (float(tenant.profile.job.kind.trains), 0.0 if tenant.is_unmeasured_service else math.inf),
+        (float(job.kind.trains), 0.0 if job.is_unmeasured_service else math.inf),
     ]
     # What a job takes beyond its limit alone does not forbid it a GPU of its own.
     return [(min(takes, limit), limit) for takes, limit in takes_and_most]

@@ -217,11 +217,6 @@ class Tenant:
         return self.profile.job.trust == "isolated"
 
     @property
-    def is_unmeasured_service(self) -> bool:
-        """Whether somebody waits for its answers and nobody measured how long."""
-        return self.profile.job.kind.answers and self.profile.job.worst_latency_ms is None
-
-    @property
     def takes_turns(self) -> bool:
         """Whether those who share the home's GPU run on it one at a time."""
         return self.home is not None and side_by_side(self.home.offer) == "time-slicing"

@@ -370,7 +370,7 @@ def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:
 
 
 def _of_latency(profiles: Sequence[Profile]) -> Iterator[str]:
-    services = [p.job.name for p in profiles if p.job.kind.answers and not p.job.worst_latency_ms]
+    services = [p.job.name for p in profiles if p.job.is_unmeasured_service]
     if services:
         yield Message("risk.latency-unmeasured", jobs=services)
 

@@ -119,6 +119,11 @@ class Job(fields.Record, frozen=True, kw_only=True):
         return self.latency_ms.bucket(measured[1])[1] if self.latency_ms and measured else None
 
     @property
+    def is_unmeasured_service(self) -> bool:
+        """Whether somebody waits for its answers and nobody measured how long."""
+        return self.kind.answers and self.worst_latency_ms is None
+
+    @property
     def misses_target(self) -> bool | None:
         """Whether requests take longer than they may; None where that is not known.
 
