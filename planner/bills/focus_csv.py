@@ -153,9 +153,8 @@ def _use(row: _Row) -> bills.UsageType:
     """Return what a row is for: by AWS's usage type, the SKU's details, then words."""
     purchase = _PURCHASES.get(row.get("PricingCategory") or "")
     if (row.get("ServiceName") or "").lower() == "amazon elastic mapreduce":
-        return bills.UsageType(
-            "other", None, None
-        )  # on top of the machine, which has a line of its own
+        # On top of the machine, which has a line of its own.
+        return bills.UsageType("other", None, None)
     if _quantity(row, _GPU_HOURS) is not None:
         return bills.UsageType(bills.MACHINE, _detail(row, "InstanceType"), purchase)
     usage, meter = (bills.usage_of_type(row.get(c) or "") for c in ("x_UsageType", "SkuMeter"))
@@ -183,11 +182,11 @@ def _use(row: _Row) -> bills.UsageType:
 
 
 def _azure_size(row: _Row) -> str | None:
-    """Return the VM size in Azure's own columns."""
+    """Return the VM size in Azure's own columns, or in FOCUS's column of meters since 1.1."""
     if (row.get("ServiceName") or "").lower() != "virtual machines":
         return None
-    own = {"additionalinfo": row.get("x_SkuDetails"), "metername": row.get("x_SkuMeterName")}
-    return vm_size(own)
+    meter = row.get("x_SkuMeterName") or row.get("SkuMeter")
+    return vm_size({"additionalinfo": row.get("x_SkuDetails"), "metername": meter})
 
 
 def _is_of_hours(row: _Row) -> bool:
@@ -231,9 +230,10 @@ def _detail(row: _Row, key: str) -> str | None:
 
 
 def _quantity(row: _Row, units: re.Pattern[str]) -> Decimal | None:
-    """Return how much of a unit a row counts."""
+    """Return how much of a unit a row counts; AWS's words name it where no column does."""
+    of_hours = bills.described_size(row.get("ChargeDescription") or "") and "Hours"
     for kind in ("Consumed", "Pricing"):
-        unit, quantity = row.get(f"{kind}Unit"), row.get(f"{kind}Quantity")
+        unit, quantity = row.get(f"{kind}Unit") or of_hours, row.get(f"{kind}Quantity")
         if unit and quantity and units.fullmatch(unit):
             return bills.dollars(quantity)
     return None

@@ -225,10 +225,10 @@ def _months(charges: Iterable[unused.GpuLine], zone: tzinfo) -> Iterator[Message
 
 
 def _unknown_gpus(machines: Iterable[ReviewedMachine]) -> Iterator[Message]:
-    """Yield which machines with a GPU have one that is not known: their GPU hours are missing."""
+    """Yield which machines have a GPU, or hours of it, that is not known: they are not counted."""
     for machine in machines:
-        if machine.gpu is None:
-            name = machine.instance_type or machine.provider
+        if machine.gpu is None or machine.gpu_hours is None:
+            name = machine.instance_type or machine.gpu or machine.provider
             yield Message("invoice.unknown-gpu", machine=name, usd=show(machine.usd))
 
 

@@ -89,7 +89,7 @@ def contradiction(profile: Profile, offer: Offer) -> str | None:
         return f"names {gpu.name if gpu else named}"
     sold = hardware.find(offer.gpu) if offer.gpu_count >= 1 else None
     of_model = (sold.memory_gib, sold.usable_memory_gib or 0.0) if sold else ()
-    most_gib = max(offer.gpu_memory_gib, *of_model)
+    most_gib = max((offer.gpu_memory_gib, *of_model))
     if shown_gib is None or shown_gib <= most_gib * _MEMORY_ROUNDING:
         return None
     total_gib = profile.hardware.gpu_memory_gib or 0.0

@@ -193,7 +193,8 @@ def test_a_machine_of_an_unknown_gpu_is_named(call: Call, write: Write) -> None:
     row = f"GPU Droplets,,dev (gpu-xyz9000x1-20gb),24,{when},$18.24,ml,iaas\n"
     write("odd.csv", head + row)
     assert (
-        "gpu-xyz9000x1-20gb (USD 18.24): its GPU is not known here" in call("bill", "odd.csv").err
+        "gpu-xyz9000x1-20gb (USD 18.24): its GPUs or their hours are not known"
+        in call("bill", "odd.csv").err
     )
 
 

@@ -57,6 +57,35 @@ def test_the_meter_of_aws_names_a_machine_that_a_plan_covers() -> None:
     assert (machine.gpu, machine.gpu_hours, machine.usd) == ("A10G", 24.0, Decimal("15.216"))
 
 
+def test_azures_size_is_in_the_meter_of_focus() -> None:
+    """The meter "NC24ads A100 v4" is the size of one A100 PCIe of 80 GB, not some A100 of 40 GB."""
+    row = f"36.73,USD,Usage,{_DAY},Microsoft,Compute,A100 v4,NC24ads A100 v4,,10,Hours\n"
+    named = (
+        (_HEADER + row)
+        .replace("ServiceCategory,", "ServiceName,")
+        .replace("Compute,", "Virtual Machines,")
+    )
+    sizes = {("azure", "standard_nc24ads_a100_v4"): ("A100-PCIe-80GB", Decimal(1))}
+    (machine,) = review((read_bill("b.csv", named),), sizes, zone=UTC).machines
+    assert (machine.gpu, machine.gpu_hours) == ("A100-PCIe-80GB", 10.0)
+
+
+def test_hours_that_only_words_name_are_hours() -> None:
+    """24 of "per On Demand Linux g5.xlarge Instance Hour" are 24 h, with a unit or without."""
+    words = "$1.006 per On Demand Linux g5.xlarge Instance Hour"
+    row = f"24.144,USD,Usage,{_DAY},AWS,Compute,{words},,i-1,24,\n"
+    sizes = {("aws", "g5.xlarge"): ("A10G", Decimal(1))}
+    (machine,) = review((read_bill("b.csv", _HEADER + row),), sizes, zone=UTC).machines
+    assert (machine.hours, machine.gpu_hours) == (24.0, 24.0)
+
+
+def test_gpu_hours_that_are_unknown_are_said() -> None:
+    """An A100 whose count no column tells has no GPU hours, and a note with its dollars says so."""
+    bill = read_bill("b.csv", _HEADER + _ROW.format("A100 80GB on demand,,", "Hours"))
+    (note,) = review((bill,), _SIZES, zone=UTC).notes
+    assert "A100-SXM-80GB (USD 240.00)" in translate_text(note)
+
+
 @pytest.mark.parametrize(
     ("language", "words"), [("en", "these lines name a GPU"), ("zh", "以下各行提到 GPU")]
 )

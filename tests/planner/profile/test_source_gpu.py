@@ -4,7 +4,7 @@ import pytest
 
 from planner.choice.baseline import check_machine
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
-from planner.profile.source import named_gpu
+from planner.profile.source import contradiction, named_gpu
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 
@@ -44,3 +44,11 @@ def test_the_machine_that_is_refused_is_not_the_one_that_is_named(gpu: str) -> N
     with pytest.raises(InputError, match="another machine was measured") as caught:
         check_machine(profile_of(gpu, 68.36), small, catalog)
     assert "--machine aws/p4d.24xlarge" not in str(caught.value)
+
+
+def test_a_slice_of_a_gpu_is_a_machine_like_any_other() -> None:
+    """2 GiB fit the 2.79 GiB of an eighth of an L4; 20 GiB do not, and say what was measured."""
+    catalog = load_catalog()
+    slice_ = next(offer for offer in catalog.offers if offer.instance_type == "g6f.large")
+    assert contradiction(profile_of("L4", 2.0), slice_) is None
+    assert contradiction(profile_of("L4", 20.0), slice_) is not None
