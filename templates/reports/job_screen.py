@@ -155,7 +155,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     where = machine_name(today.offer, today.count)
     if today.offer is not None:
         part, n = shown_part(job), gpus_of(job)
-        where = _("{n}x {gpu} on {where}", n=f"{n:g}", gpu=today.offer.gpu, where=where)
+        shown = n or f"{today.offer.gpu_count * today.count:g}"
+        where = _("{n}x {gpu} on {where}", n=shown, gpu=today.offer.gpu, where=where)
         if part is not None and part[1] == n:  # else a slice of one
             where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed and today.offer is not None:
@@ -355,12 +356,12 @@ def _scaled(option: Option, by_hour: Sequence[int]) -> str:
     return _("{text}; up to {n} if each takes less than predicted", text=text, n=maximum)
 
 
-def gpus_of(job: JobPlan) -> float:
-    """Return the GPUs of a job today, 1/8 of a slice; 0 where its machine is not known."""
+def gpus_of(job: JobPlan) -> int:
+    """Return the whole GPUs of a job today; 0 of a slice, and where its machine is not known."""
     offer, share = job.baseline.offer, job.baseline.share
     if share is not None and share.beside:
-        return share.held
-    return offer.gpu_count * job.baseline.count if offer else 0
+        return int(share.held)
+    return int(offer.gpu_count * job.baseline.count) if offer else 0
 
 
 def _pay(job: JobPlan, plan: Plan) -> str:

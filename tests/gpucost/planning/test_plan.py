@@ -267,6 +267,17 @@ def test_a_machine_of_another_gpu_than_the_profile_is_refused(call: Call, write:
     assert all(word in ran.err for word in ("T4", "H100-SXM-80GB", "--machine aws/g4dn.xlarge"))
 
 
+def test_a_part_of_a_gpu_is_not_none_of_it(call: Call, write: Write) -> None:
+    """An eighth of an L4 is 0.125 of one on the screen, and has the price of its machine."""
+    eighth = {"gpu": "L4", "gpu_memory_gib": 2.79, "instance_type": "g6f.large"}
+    profile = inference("slice")
+    profile["hardware"] |= eighth | {"region": "us-east-1", "provider": "aws"}
+    for reading in profile["gpus"]:
+        reading["metrics"]["mem.used_gib"] = {"mean": 1.2, "max": 1.5}
+    ran = call("plan", write("slice.json", profile), "--as-of", AS_OF)
+    assert "0.125x L4 on aws/g6f.large" in ran.out, ran.err
+
+
 def test_money_is_text_and_nothing_is_nan(call: Call, write: Write) -> None:
     """Dollars in plan.json are text with cents; no figure is NaN."""
     write("profile.json", training())

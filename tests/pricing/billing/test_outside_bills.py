@@ -17,7 +17,7 @@ from pricing.billing.quote import Quote, Usage, quote
 from tests.pricing.factories import ASKED_ON, an_offer
 
 TABLE = Path(__file__).with_name("outside_bills.csv")
-KINDS = {"provider": 20, "bill": 10, "test": 60, "other": 15}
+KINDS = {"provider": 20, "bill": 65, "test": 60, "other": 15}
 """Kinds of source, and how many bills of each there are at least."""
 
 _FIELDS = set(Usage.__struct_fields__)
