@@ -1,168 +1,84 @@
 """One GPU, or one MIG instance: its readings at a tick, and what becomes of failed ones.
 
-Calls and units: NVIDIA's NVML API reference. Where two calls give the same, the better one comes
-first; the next is tried when the device or the driver does not have it.
+What it is asked is the table readings.toml.
 """
 
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+import msgspec
 
 from telemetry.measure import driver
 from telemetry.measure.capture_file import Notes, Pace
 from telemetry.measure.nvml_counters import LEAST_S, OF_ALL, Gpm, PcieThread
 from telemetry.measure.nvml_processes import Holder, ProcessMemory, ProcessUtilisation
-from telemetry.readers.units import GIB, MIB, THROTTLE_BITS
+from telemetry.readers.units import THROTTLE_BITS
 from telemetry.recording.recording import GpuIdentity
 
-Way = Callable[[driver.Nvml, driver.Handle], dict[str, float]]
-
-
-KIB_PER_MIB = 1024
 _ALL_LINKS = 0xFFFF_FFFF  # nvmlFieldValue_t.scopeId: the sum over a device's links
 _UNSIGNED_INT = 1  # nvmlValueType_t
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NvmlReading:
-    """One thing that a device may be asked for.
+class _Way(msgspec.Struct, frozen=True, kw_only=True, eq=False, rename={"arguments": "with"}):
+    """One way to a reading; its fields are explained in readings.toml."""
 
-    Attributes:
-        name: in notes.
-        ways: calls that give it, the best first.
-        often: at every tick; else at most once a second.
-        of_parts: whether a MIG instance answers it, instead of its device.
-        quiet: whether its absence is worth no note, since it says nothing about the job.
-    """
+    call: str = ""
+    arguments: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    links: bool = False
+    of: tuple[str, ...] = ("",)
+    fills: tuple[str, ...]
+    per: float = 1.0
+
+    def read(self, nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
+        """Return what a device says, by slot or counter.
+
+        Raises:
+            pynvml.NVMLError: it is not to be had.
+        """
+        answers = self._of_fields(nvml, handle) if self.fields else self._called(nvml, handle)
+        read = [getattr(answer, part) if part else answer for answer, part in answers]
+        values = [value / self.per if self.per else bool(value & THROTTLE_BITS) for value in read]
+        return dict(zip(self.fills, map(float, values), strict=True))
+
+    def _called(
+        self, nvml: driver.Nvml, handle: driver.Handle
+    ) -> Iterator[tuple[driver.Nvml, str]]:
+        answer = getattr(nvml, self.call)(handle, *(getattr(nvml, n) for n in self.arguments))
+        return product([answer[0] if isinstance(answer, list) else answer], self.of)
+
+    def _of_fields(
+        self, nvml: driver.Nvml, handle: driver.Handle
+    ) -> Iterator[tuple[driver.Nvml, str]]:
+        ids = [getattr(nvml, name) for name in self.fields]
+        asked = [(number, _ALL_LINKS) for number in ids] if self.links else ids
+        for answer, part in zip(nvml.nvmlDeviceGetFieldValues(handle, asked), self.of, strict=True):
+            if answer.nvmlReturn != nvml.NVML_SUCCESS:
+                raise nvml.NVMLError(answer.nvmlReturn)
+            if answer.valueType == _UNSIGNED_INT and part != "uiVal":
+                raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
+            yield answer.value, part
+
+
+class _NvmlReading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One thing that a device may be asked for; its fields are explained in readings.toml."""
 
     name: str
-    ways: tuple[Way, ...]
+    way: tuple[_Way, ...]
     often: bool = False
     of_parts: bool = False
+    aside: bool = False
     quiet: bool = False
+    by_gpm: str = ""
 
 
-def fields(
-    nvml: driver.Nvml, handle: driver.Handle, ids: list[int | tuple[int, int]]
-) -> list[driver.Nvml]:
-    """Return the values of fields.
-
-    Raises:
-        pynvml.NVMLError: one of them is not to be had.
-    """
-    values = list(nvml.nvmlDeviceGetFieldValues(handle, ids))
-    for value in values:
-        if value.nvmlReturn != nvml.NVML_SUCCESS:
-            raise nvml.NVMLError(value.nvmlReturn)
-    return values
-
-
-def _utilisation(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-    rates = nvml.nvmlDeviceGetUtilizationRates(handle)
-    return {"util.kernel_time": rates.gpu / 100, "util.mem_controller": rates.memory / 100}
-
-
-def _memory(*version: str) -> Way:
-    """Return a way to memory in use; version 2 leaves out what the driver reserves."""
-
-    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-        versions = (getattr(nvml, name) for name in version)
-        return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle, *versions).used / GIB}
-
-    return way
-
-
-def _power_instant(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-    """Return the power now: what a device that gives no mean over a second has."""
-    (now,) = fields(nvml, handle, [nvml.NVML_FI_DEV_POWER_INSTANT])
-    return {"power.board_w": now.value.uiVal / 1e3}
-
-
-def _scaled(slot: str, call: str, factor: float = 1.0, *constants: str) -> Way:
-    """Return a way of one call: what it returns, or the first of it, times a factor.
-
-    Args:
-        slot: that it fills.
-        call: of pynvml, with a handle.
-        factor: to the slot's unit.
-        constants: names of further arguments.
-    """
-
-    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-        value = getattr(nvml, call)(handle, *(getattr(nvml, name) for name in constants))
-        return {slot: (value[0] if isinstance(value, list) else value) * factor}
-
-    return way
-
-
-def _throttled(call: str) -> Way:
-    def way(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-        return {"throttle.fraction": float(bool(getattr(nvml, call)(handle) & THROTTLE_BITS))}
-
-    return way
-
-
-def _pcie(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-    """Return bytes, where the counter has 64 bits: one of 32 overflows in a second's traffic."""
-    sent, received = fields(
-        nvml, handle, [nvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, nvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES]
-    )
-    if _UNSIGNED_INT in (sent.valueType, received.valueType):
-        raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
-    return {
-        "counter.pcie_tx_mib": sent.value.ullVal / MIB,
-        "counter.pcie_rx_mib": received.value.ullVal / MIB,
-    }
-
-
-def _nvlink(nvml: driver.Nvml, handle: driver.Handle) -> dict[str, float]:
-    """Return the KiB of payload over all links."""
-    sent, received = fields(
-        nvml,
-        handle,
-        [
-            (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, _ALL_LINKS),
-            (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, _ALL_LINKS),
-        ],
-    )
-    return {
-        "counter.nvlink_tx_mib": sent.value.ullVal / KIB_PER_MIB,
-        "counter.nvlink_rx_mib": received.value.ullVal / KIB_PER_MIB,
-    }
-
-
-# The power that nvidia-smi shows: mostly the last second's mean, so no gap at 1 Hz.
-_POWER = _scaled("power.board_w", "nvmlDeviceGetPowerUsage", 1e-3)
-_ENERGY = _scaled("counter.energy_j", "nvmlDeviceGetTotalEnergyConsumption", 1e-3)
-_CLOCK = _scaled("clock.sm_mhz", "nvmlDeviceGetClockInfo", 1.0, "NVML_CLOCK_SM")
-_LIMIT = _scaled("power.limit_w", "nvmlDeviceGetEnforcedPowerLimit", 1e-3)
-_TEMPERATURE = _scaled("temp.core_c", "nvmlDeviceGetTemperature", 1.0, "NVML_TEMPERATURE_GPU")
-_ENCODER = _scaled("util.encoder", "nvmlDeviceGetEncoderUtilization", 0.01)
-_DECODER = _scaled("util.decoder", "nvmlDeviceGetDecoderUtilization", 0.01)
-_THROTTLE = (
-    _throttled("nvmlDeviceGetCurrentClocksEventReasons"),
-    _throttled("nvmlDeviceGetCurrentClocksThrottleReasons"),  # before driver 535
-)
-UTILISATION = _NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
-PCIE = _NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
-NVLINK = _NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
-READINGS = (
-    UTILISATION,
-    _NvmlReading(
-        name="memory in use", ways=(_memory("nvmlMemory_v2"), _memory()), often=True, of_parts=True
-    ),
-    _NvmlReading(name="power draw", ways=(_POWER, _power_instant), often=True),
-    # At every tick, so that the first and the last joule are inside the measured time.
-    _NvmlReading(name="energy counter", ways=(_ENERGY,), often=True, quiet=True),
-    _NvmlReading(name="SM clock", ways=(_CLOCK,), often=True),
-    _NvmlReading(name="throttle reasons", ways=_THROTTLE, often=True),
-    _NvmlReading(name="power limit", ways=(_LIMIT,)),
-    _NvmlReading(name="temperature", ways=(_TEMPERATURE,)),
-    _NvmlReading(name="encoder utilisation", ways=(_ENCODER,), quiet=True),
-    _NvmlReading(name="decoder utilisation", ways=(_DECODER,), quiet=True),
-    PCIE,
-    NVLINK,
-)
+_TABLE = Path(__file__).with_name("readings.toml").read_text(encoding="utf-8")
+READINGS = msgspec.convert(tomllib.loads(_TABLE)["reading"], tuple[_NvmlReading, ...])
+_PCIE = "PCIe traffic counters"
 
 
 # Of one core that a reading of all devices may take, at every tick and of what moves slowly; one
@@ -172,13 +88,6 @@ SLOW_SHARE = 0.005
 _EARLY_S = 0.05
 FIRST_S = 0.25  # between two looks for the job, until it is seen on a device
 _STUBBORN = 10  # failures in a row that are worth a note
-# A device with instances says nothing of its utilisation, and its memory is theirs.
-_PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
-# What GPM gives instead, where it does.
-_BY_GPM = {PCIE: "io.pcie_rx_mib_s", NVLINK: "io.nvlink_rx_mib_s"}
-# What is read of a device once the job is known to work on others: whether it comes here too, and
-# how busy the device is meanwhile.
-_ASIDE = {"utilisation", "memory in use"}
 _BUSY = "util.kernel_time"
 GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
 
@@ -231,7 +140,7 @@ class Device:
         self._paces = {
             r: Pace(0.0, OFTEN_SHARE / shared.devices) if r.often else Pace(*slow)
             for r in READINGS
-            if (r.of_parts or of is None) and not (split and r in _PARTIAL)
+            if (r.of_parts or of is None) and not (split and r.aside)
         }
         self._way = {reading.name: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
@@ -261,7 +170,7 @@ class Device:
         if unused and (full or not self._process_pace.due(now_s)):
             return row
         for reading, pace in tuple(self._paces.items()):
-            if (reading.name in _ASIDE) if unused else (full or pace.due(now_s)):
+            if reading.aside if unused else (full or pace.due(now_s)):
                 with pace.taking(now_s):
                     self._ask(reading, row)
         # At its end a job's processes are gone, and so is their memory.
@@ -357,13 +266,13 @@ class Device:
     def _ask(self, reading: _NvmlReading, row: DeviceRow) -> None:
         nvml = self._nvml
         while not self.lost:
-            way = reading.ways[self._way[reading.name]]
+            way = reading.way[self._way[reading.name]]
             try:
-                row.values.update(way(nvml, self.handle))
+                row.values.update(way.read(nvml, self.handle))
             except driver.failures(nvml) as error:
                 code = driver.code_of(error)
                 stuck = self._failures[reading.name] >= _STUBBORN - 1
-                has_more = self._way[reading.name] + 1 < len(reading.ways)
+                has_more = self._way[reading.name] + 1 < len(reading.way)
                 if has_more and (stuck or driver.verdict(code) is driver.CodeVerdict.NEVER):
                     self._way[reading.name] += 1
                     continue
@@ -412,15 +321,15 @@ class Device:
             self._paces.pop(reading, None)
         elif name == GPM_SLOTS:
             self._gpm = None
-        if reading is PCIE:
+        if name == _PCIE:
             self._shared.pcie.add(self.identity.key, self.handle)
         if reading is None or not reading.quiet:
             self._shared.notes.lacks(self.label, name, driver.LACKING[driver.Code(code)])
 
     def _drop_counters(self, row: DeviceRow) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""
-        for reading, slot in _BY_GPM.items():
-            if slot in row.values:
+        for reading in READINGS:
+            if reading.by_gpm in row.values:
                 self._paces.pop(reading, None)
 
 

@@ -6,6 +6,9 @@ from planner.profile.kinds import SLOTS
 from tests.conftest import ROOT
 from tests.fake_nvml.fixture import SOURCE
 
+_FOLDER = ROOT / "telemetry" / "measure"
+_FILES = (*sorted(_FOLDER.rglob("*.py")), _FOLDER / "readings.toml")
+_SOURCES = [path.read_text(encoding="utf-8") for path in _FILES]
 PAGE = (ROOT / "docs" / "reference" / "measured.md").read_text(encoding="utf-8")
 
 
@@ -18,21 +21,15 @@ def test_every_slot_is_on_the_page() -> None:
 
 def test_every_call_on_the_page_is_made() -> None:
     """Each function that the page names is one that the readings call."""
-    code = "".join(
-        path.read_text(encoding="utf-8")
-        for path in sorted((ROOT / "telemetry" / "measure").rglob("*.py"))
-    )
+    code = "".join(_SOURCES)
     named = {name.removesuffix("_v2") for name in re.findall(r"`(nvml[A-Z]\w+)`", PAGE)}
     assert [name for name in sorted(named) if name not in code] == []
 
 
 def test_every_call_is_answered_by_the_stand_in() -> None:
     """Each function that the readings call is one that the stand-in has, maybe a later version."""
-    code = "".join(
-        path.read_text(encoding="utf-8")
-        for path in sorted((ROOT / "telemetry" / "measure").rglob("*.py"))
-    )
-    called = set(re.findall(r"\bnvml\.(nvml(?:Device|System|Gpm)\w+)\(", code))
+    code = "".join(_SOURCES)
+    called = set(re.findall(r"\b(?:nvml\.|call = \")(nvml(?:Device|System|Gpm)\w+)[(\"]", code))
     answered = set(
         re.findall(r"^int (nvml\w+)\(", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
     )
