@@ -55,8 +55,10 @@ class _Way(msgspec.Struct, frozen=True, kw_only=True, eq=False, rename={"argumen
         self, nvml: driver.Nvml, handle: driver.Handle
     ) -> Iterator[tuple[driver.Nvml, str]]:
         ids = [getattr(nvml, name) for name in self.fields]
-        asked = [(number, _ALL_LINKS) for number in ids] if self.links else ids
-        for answer, part in zip(nvml.nvmlDeviceGetFieldValues(handle, asked), self.of, strict=True):
+        fields = [(number, _ALL_LINKS) for number in ids] if self.links else ids
+        for answer, part in zip(
+            nvml.nvmlDeviceGetFieldValues(handle, fields), self.of, strict=True
+        ):
             if answer.nvmlReturn != nvml.NVML_SUCCESS:
                 raise nvml.NVMLError(answer.nvmlReturn)
             if answer.valueType == _UNSIGNED_INT and part != "uiVal":
@@ -71,7 +73,7 @@ class _NvmlReading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     way: tuple[_Way, ...]
     often: bool = False
     of_parts: bool = False
-    aside: bool = False
+    watched: bool = False
     quiet: bool = False
     by_gpm: str = ""
 
@@ -140,7 +142,7 @@ class Device:
         self._paces = {
             r: Pace(0.0, OFTEN_SHARE / shared.devices) if r.often else Pace(*slow)
             for r in READINGS
-            if (r.of_parts or of is None) and not (split and r.aside)
+            if (r.of_parts or of is None) and not (split and r.watched)
         }
         self._way = {reading.name: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
@@ -170,7 +172,7 @@ class Device:
         if unused and (full or not self._process_pace.due(now_s)):
             return row
         for reading, pace in tuple(self._paces.items()):
-            if reading.aside if unused else (full or pace.due(now_s)):
+            if reading.watched if unused else (full or pace.due(now_s)):
                 with pace.taking(now_s):
                     self._ask(reading, row)
         # At its end a job's processes are gone, and so is their memory.
