@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
@@ -189,12 +189,12 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
         ids = ", ".join(str(candidate.id) for candidate in placements) or "none"
         raise InputError(f"--placement {number} is not in {plan_path}; known: {ids}.")
     slices = _slices(placement, plan_path)
-    shared = len(placement.jobs) > 1 or bool(slices)
+    shared = (len(placement.jobs) > 1 and placement.timetable is UNSET) or bool(slices)
     _check_launchable(placement.offer.provider)
     offer = _offer(placement.offer, catalog)
     return LaunchChoice(
         offers=(offer,),
-        machines=(_shared(str(placement.mode), len(placement.jobs), offer),),
+        machines=(_shared(str(placement.mode), len(placement.jobs) if shared else 1, offer),),
         region=_region_text(placement.offer.region),
         plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
         sharing=placement.mode if shared else None,

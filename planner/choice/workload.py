@@ -127,11 +127,7 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
     problems = [problem for profile in profiles for problem in _unusable_demand(profile, period)]
     problems += [line for profile in profiles for line in impossible_figures(profile)]
     if requirements.deadline_h is not None and period == "month":
-        problems.append(
-            "--deadline is for one run, and nothing says how much work a run is: add --work-total "
-            "N (in the profile's work.unit; its rate must be measured), or state work.total in "
-            "every profile."
-        )
+        problems.append(Message("input.deadline"))
     if problems:
         raise InputError(problems)
 
@@ -147,22 +143,14 @@ def impossible_figures(profile: Profile) -> Iterator[str]:
         parts = (step.data_wait_s, step.h2d_s, (step.compute_s or 0.0) + (step.comm_s or 0.0))
         longest_s = max(part or 0.0 for part in parts)
         if longest_s > step.mean_s * _ROUNDING:
-            yield (
-                f"{name}: {longest_s:.3g} s of a step (waiting, copying, or computing with "
-                f"communication) do not fit in step.mean_s, {step.mean_s:.3g} s: correct the step."
-            )
+            yield Message("input.step", job=name, part=longest_s, step=step.mean_s)
         if step.comm_s and profile.hardware.gpu_count == 1 and not (profile.run or profile.ranks):
-            yield (
-                f"{name}: one GPU does not communicate: correct step.comm_s or hardware.gpu_count."
-            )
+            yield Message("input.communication", job=name)
     used_gib = (profile.peak("mem.used_gib") or 0.0) * profile.gpu_count
     weights_gib = (parameters or 0.0) * _FEWEST_BYTES / GIB
     if weights_gib > used_gib * _ROUNDING > 0.0:
-        yield (
-            f"{name}: {parameters:.3g} parameters take at least {weights_gib:.3g} GiB, at 4 bits "
-            f"each, and at most {used_gib:.3g} GiB of GPU memory were in use: correct "
-            "job.parameters, or take it out where the weights lie in host memory."
-        )
+        sizes = {"parameters": parameters or 0.0, "need": weights_gib, "used": used_gib}
+        yield Message("input.parameters", job=name, **sizes)
 
 
 def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:
@@ -176,20 +164,11 @@ def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:
         return
     name = profile.job.name
     if measured_requests_per_s(profile) is None:
-        yield (
-            f"{name}: job.demand_by_hour needs job.requests_per_s beside it: how many requests a "
-            "second the measured copy answered. Without it nobody knows how many copies they need."
-        )
+        yield Message("input.demand-rate", job=name)
     if compute_share(profile) is None:
-        yield (
-            f"{name}: job.demand_by_hour needs the GPU's use (util.kernel_time): without it nobody "
-            "knows how much more a copy can answer."
-        )
+        yield Message("input.demand-use", job=name)
     if period == "run":
-        yield (
-            f"{name}: job.demand_by_hour is of the hours of a day or week, and this plan is per "
-            "run; give --hours-per-month, or take work.total out of the profile."
-        )
+        yield Message("input.demand-period", job=name)
 
 
 def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> Period:
@@ -203,11 +182,7 @@ def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> 
     if requirements.work_total is not None:
         blind = [p.job.name for p in profiles if rate_per_s(p) is None]
         if blind:
-            raise InputError(
-                f"{name}: --work-total needs work.rate_per_s in the profile; "
-                f"import with --work UNIT=DONE, or plan by --hours-per-month."
-                for name in blind
-            )
+            raise InputError(Message("input.work-total", job=name) for name in blind)
         return "run"
     totals = [p.work is not None and p.work.total is not None and rate_per_s(p) for p in profiles]
     return "run" if totals and all(totals) else "month"
@@ -220,10 +195,7 @@ def check_horizon(period: Period, requirements: Requirements) -> None:
         InputError: the plan is per run; how many runs a horizon holds is not known.
     """
     if period == "run" and requirements.horizon_months is not None:
-        raise InputError(
-            "--horizon is for plans per month, and this plan is per run, which counts one run; "
-            "leave it out, or give --hours-per-month."
-        )
+        raise InputError(Message("input.horizon"))
 
 
 def _copies_note(profile: Profile, copies: int) -> Message:
@@ -322,10 +294,8 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
         raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
     hours = work.total / rate / 3600.0 / (1.0 - profile.idle_around_fraction)
     if hours > _LONGEST_H:
-        raise InputError(
-            f"{profile.job.name}: work.total {work.total:g} at work.rate_per_s {rate:g} takes "
-            f"{hours:.3g} h; one of the two is wrong."
-        )
+        figures = {"total": work.total, "rate": rate, "hours": hours}
+        raise InputError(Message("input.too-long", job=profile.job.name, **figures))
     return exactly(hours, Message("hours.of-work")), work.total
 
 
@@ -376,10 +346,7 @@ def hourly_demand(profile: Profile) -> tuple[float, ...] | None:
         return None
     wrong = _wrong(stated)
     if wrong is not None or not isinstance(stated, Sequence):
-        raise InputError(
-            f"{profile.job.name}: job.demand_by_hour {wrong}. Give requests per second of all "
-            "copies together: 24 numbers (each hour of a day) or 168 (of a week from Monday 0 h)."
-        )
+        raise InputError(Message("input.demand", job=profile.job.name, wrong=wrong or ""))
     return tuple(float(rate) for rate in stated)
 
 

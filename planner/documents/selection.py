@@ -17,6 +17,7 @@ from planner.plan.read import FoundOption, find_option
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.message import Message
 
 FREE = "free"
 """The job of GPUs that are paid and that no job holds."""
@@ -83,9 +84,7 @@ def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...]
             continue
         if option.cost.at_least:
             parts = ", ".join(option.cost.unknown)
-            unpriced.append(
-                f"{option.name}: no price is known of {parts}; it costs at least so much."
-            )
+            unpriced.append(Message("export.at-least", job=option.name, parts=parts))
         chosen.append(_alone(option, option.offer, option.cost))
     if not chosen:
         raise InputError(unpriced or ["the plan has no job; plan one with `gpucost plan`."])
@@ -120,9 +119,7 @@ def _named_options(plan: Plan, named: Iterable[str]) -> dict[str, FoundOption]:
             problems.extend(error.problems)
             continue
         if option.job.name in options:
-            problems.append(
-                f"{name!r}: --option names {option.job.name} twice; a job runs one way."
-            )
+            problems.append(Message("export.twice", option=name, job=option.job.name))
         options[option.job.name] = option
     if problems:
         raise InputError(problems)
@@ -286,25 +283,16 @@ def shared_gpus(plan: Plan, cluster: str, request: FleetRequest) -> tuple[Shared
     """
     packed = [slot for slot in plan.placements if slot.is_exportable]
     if not packed and any(len(slot.jobs) > 1 for slot in plan.placements):
-        raise InputError(
-            "the plan shares rented containers only, which cannot be nodes of a cluster. Start "
-            "them one by one: `gpucost provision --placement N`, or by hand."
-        )
+        raise InputError(Message("export.not-nodes"))
     if not packed:
-        raise InputError(
-            "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "
-            "--to kubernetes --option JOB/ID."
-        )
+        raise InputError(Message("export.nothing-shared"))
     problems = [*_unsaid(plan, packed, cluster, request), *_impossible(packed, cluster, request)]
     if problems:
         raise InputError(problems)
     names = [task_name(job) for slot in packed for job in slot.jobs]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InputError(
-            f"several jobs would be called {', '.join(repeated)} in the cluster, which takes "
-            "letters, digits and dashes: give them other names (`gpucost import --name`)."
-        )
+        raise InputError(Message("export.same-name", names=", ".join(repeated)))
     return tuple(_gpu(slot, plan, request) for slot in packed)
 
 
@@ -332,24 +320,14 @@ def _impossible(packed: list[Placement], cluster: str, request: FleetRequest) ->
         yield f"--queue {queue!r}: a name has lower-case letters, digits and dashes, at most 63."
     foreign = [slot for slot in packed if not _is_nvidia(slot.offer.gpu)]
     if cluster == "kubernetes" and foreign:
-        yield (
-            f"GPU {', '.join(str(slot.id) for slot in foreign)}: what is exported to Kubernetes "
-            f"configures sharing by NVIDIA's drivers, and this is a {foreign[0].offer.gpu}. "
-            "`--to slurm` and `gpucost provision --placement N` can share it."
-        )
+        ids = ", ".join(str(slot.id) for slot in foreign)
+        yield Message("export.not-nvidia", gpus=ids, gpu=foreign[0].offer.gpu)
     if request.by == "hami" and any(not slot.memory_limit_mib for slot in packed):
-        yield (
-            "--by hami holds jobs to memory limits, and a GPU of the plan has none: it is cut by "
-            "MIG, or a job's memory was not measured. --by device-plugin shares it without."
-        )
+        yield Message("export.no-limit")
     of_several = [slot.id for slot in packed if slot.offer.gpu_count > 1]
     if cluster == "kubernetes" and of_several and request.by != "dra":
-        yield (
-            f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and "
-            f"{_SHARERS.get(request.by or '', 'the device plugin')} cannot be told which of "
-            "them. `--by dra` can share one of several, and so can "
-            "`gpucost provision --placement N`."
-        )
+        by = _SHARERS.get(request.by or "", "the device plugin")
+        yield Message("export.of-several", gpus=", ".join(map(str, of_several)), by=by)
 
 
 def _is_nvidia(name: str) -> bool:

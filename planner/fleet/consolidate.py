@@ -21,7 +21,7 @@ from planner.choice.baseline import Baseline
 from planner.choice.candidate import owed_line
 from planner.choice.context import host_lacks, host_need, host_unknown, together
 from planner.choice.requirements import Requirements
-from planner.fleet.fleet import Fleet, Placement, Together, total
+from planner.fleet.fleet import TIMETABLE, Fleet, Placement, Together, total
 from planner.fleet.placements import Home
 from planner.fleet.tenant import (
     Packing,
@@ -29,6 +29,7 @@ from planner.fleet.tenant import (
     Tenant,
     Unmoved,
     by_slices,
+    by_timetable,
     side_by_side,
     slices_of,
     speeds,
@@ -410,7 +411,7 @@ def _placement(gpu: _Gpu, number: int) -> Placement:
         id=number,
         offer=gpu.offer,
         gpu=gpu.gpu,
-        mode=None if len(group) == 1 else "mig" if pieces else side_by_side(gpu.offer),
+        mode=_mode(group, gpu.offer),
         slices=tuple(piece.profile for piece in pieces if not isinstance(piece, str)),
         jobs=tuple(t.name for t in group),
         speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
@@ -418,6 +419,14 @@ def _placement(gpu: _Gpu, number: int) -> Placement:
         lines=gpu.lines,
         busy_fraction=_busy(group),
     )
+
+
+def _mode(group: list[Tenant], offer: Offer) -> str | None:
+    if len(group) == 1:
+        return None
+    if by_slices(group):
+        return "mig"
+    return TIMETABLE if by_timetable(group) else side_by_side(offer)
 
 
 def _together(joined: _Joined, numbered: int) -> Together:

@@ -11,6 +11,9 @@ from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.money import sum_exactly
 
+TIMETABLE = "timetable"
+"""Jobs hold a GPU at other hours, and fit on it no other way."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
@@ -20,7 +23,8 @@ class Placement:
         id: 1, 2 ... unique within the fleet.
         offer: the machine.
         gpu: index of the GPU in it.
-        mode: `mps` (`time-slicing` on AMD's GPUs) or `mig` when shared, None for a job alone.
+        mode: `mps` (`time-slicing` on AMD's GPUs) or `mig` when shared, `timetable` where they
+            fit by the clock alone, None for a job alone.
         slices: with `mig` the profile of each job's slice, in order of `jobs`; else empty.
         jobs: who runs there.
         speed: relative speed of each job, 1.0 = alone.

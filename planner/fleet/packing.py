@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.choice.baseline import gpu_memory_gib
 from planner.choice.context import crowded, need_beside_others, shared_host
 from planner.choice.requirements import Reason, Requirements
 from planner.fleet.executor import map_on
@@ -27,8 +26,10 @@ from planner.fleet.tenant import (
     by_hour_of,
     by_slices,
     least_slice,
+    memory_by_hour,
     peak_at,
     room_for,
+    room_gib,
     slices_of,
     speeds,
     together,
@@ -39,7 +40,7 @@ from planner.models.copies import busiest, on_gpu_ms, stretch
 from planner.prediction.sharing import most_beside
 from planner.prediction.slices import memory_growth
 from planner.signals.signals import PARTS
-from planner.signals.thresholds import BUSIEST, USABLE
+from planner.signals.thresholds import BUSIEST
 from pricing.message import Message
 
 _ROUNDING = 1e-9
@@ -78,13 +79,19 @@ def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     unmeasured = [t.name for t in group if t.memory_gib is None]
     if unmeasured:
         return "memory", Message("share.memory-unmeasured", jobs=sorted(unmeasured))
-    need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
-    room = room_gib(group)
+    need, room = _memory_at_once(group), room_gib(group)
     if need <= room:
         return None
     grows = any(memory_growth(t.profile) > 1.0 for t in group)
     code = "share.memory-and-growth" if grows else "share.memory"
     return "memory", Message(code, n=len(group), need=need, room=room)
+
+
+def _memory_at_once(group: list[Tenant]) -> float:
+    """Return the most that jobs hold of a GPU's memory at any hour, GiB."""
+    if loads := memory_by_hour(group):
+        return max(together(loads).mean)
+    return sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
 
 
 def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -196,11 +203,6 @@ _ON_SLICES = (_slices, _host, _latency, _slowest, _peaks_on_slices)
 """A slice has its own memory, bandwidth and compute; cores and RAM of the host are everybody's."""
 
 
-def room_gib(group: list[Tenant]) -> float:
-    """Return the memory of the GPU that jobs may fill, GiB."""
-    return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
-
-
 def shares_with_nobody(tenant: Tenant) -> bool:
     """Return whether no limit could hold beside any other job."""
     if tenant.memory_gib is None or tenant.share is None:
@@ -209,8 +211,9 @@ def shares_with_nobody(tenant: Tenant) -> bool:
     late = target is not None and (measured is None or measured > target)
     if tenant.is_isolated:
         return late or isinstance(slices_of([tenant, tenant]), str)
-    full = tenant.share > BUSIEST or tenant.memory_gib + 2 * CONTEXT_GIB > room_gib([tenant])
-    return late or full
+    beside_gib = CONTEXT_GIB if tenant.turns is None else -CONTEXT_GIB
+    held_gib = tenant.memory_gib + CONTEXT_GIB + beside_gib
+    return late or tenant.share > BUSIEST or held_gib > room_gib([tenant])
 
 
 MOST_HOURS = 20_000
@@ -227,12 +230,15 @@ def sizes_of(group: list[Tenant], requirements: Requirements, *, by_means: bool 
         by_means: whether the hours' means alone count: what no packing can do without.
     """
     room = room_gib(group)
-    by_hour, vcpus = by_hour_of(group), vcpus_of(group)
+    by_hour, memory, vcpus = by_hour_of(group), memory_by_hour(group), vcpus_of(group)
     fits = Room(0.0, BUSIEST) if by_means else room_for(together(by_hour)) if by_hour else None
     if not by_means and sum(len(load.mean) for load in by_hour) > MOST_HOURS:
-        by_hour = [load.of_a_day() for load in by_hour]
+        by_hour, memory = ([load.of_a_day() for load in loads] for loads in (by_hour, memory))
     rows = [_row(tenant, vcpus, room, requirements.max_slowdown) for tenant in group]
-    for row, tenant, load in zip_longest(rows, group, by_hour):
+    for row, tenant, load, hourly_gib in zip_longest(rows, group, by_hour, memory):
+        if hourly_gib is not None:
+            row.extend((min(gib, room), room) for gib in hourly_gib.mean)
+            row[0] = (0.0 if tenant.turns else row[0][0], room)
         if fits is None or load is None:
             peak = _most_at_peak(tenant)
             row.append((min(tenant.peak, peak), peak))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from planner.choice.baseline import Baseline
+from planner.choice.baseline import Baseline, gpu_memory_gib
 from planner.choice.context import host_share
 from planner.choice.requirements import Requirements
 from planner.choice.workload import DAY_H, hourly_demand, measured_requests_per_s
@@ -28,8 +28,8 @@ from planner.prediction.slices import Probes, compute_of, cut, grown_need_gib, s
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
-from planner.signals.signals import too_little_read
-from planner.signals.thresholds import BUSIEST
+from planner.signals.signals import WEEK_H, too_little_read, turn_hours
+from planner.signals.thresholds import BUSIEST, USABLE
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 from pricing.message import Message
@@ -247,6 +247,16 @@ class Tenant:
         return hourly_load(self.profile, self.share)
 
     @cached_property
+    def turns(self) -> HourlyLoad | None:
+        """Memory that it holds in each hour, GiB; None where it holds it always."""
+        hours = frozenset(turn_hours(self.profile))
+        if not hours or self.memory_gib is None:
+            return None
+        held_gib = self.memory_gib + CONTEXT_GIB
+        mean = tuple(held_gib if hour in hours else 0.0 for hour in range(WEEK_H))
+        return HourlyLoad(mean, (0.0,) * WEEK_H)
+
+    @cached_property
     def latency_ms(self) -> float | None:
         """The worst measured latency, alone on the home's GPU; None where none was measured."""
         measured = self.profile.job.worst_latency_ms
@@ -319,6 +329,21 @@ def by_hour_of(group: Sequence[Tenant]) -> list[HourlyLoad]:
     """
     flat = (t.peak if t.profile.job.kind.answers else t.share or 0.0 for t in group)
     return all_by_hour(list(zip((t.by_hour for t in group), flat, strict=True)))
+
+
+def memory_by_hour(group: Sequence[Tenant]) -> list[HourlyLoad]:
+    """Return the memory that each job holds in each hour, GiB; none where all hold it always."""
+    return all_by_hour([(t.turns, (t.memory_gib or 0.0) + CONTEXT_GIB) for t in group])
+
+
+def room_gib(group: Sequence[Tenant]) -> float:
+    """Return the memory of the GPU that jobs may fill, GiB."""
+    return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
+
+
+def by_timetable(group: Sequence[Tenant]) -> bool:
+    """Return whether jobs that share a GPU fit on it only as some hold it at other hours."""
+    return sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group) > room_gib(group)
 
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:

@@ -45,10 +45,7 @@ def cluster_of(profiles: Iterable[Profile], requirements: Requirements) -> Clust
         return requirements.cluster
     kinds = {profile.hardware.cluster for profile in profiles} or {None}
     if len(kinds) > 1:
-        raise InputError(
-            "hardware.cluster differs between the jobs: a plan has one cluster. Plan the jobs of "
-            "each cluster on their own, or give --cluster."
-        )
+        raise InputError(Message("cluster.differ"))
     return Cluster(kind=kind) if (kind := kinds.pop()) else None  # type: ignore[arg-type]
 
 
@@ -81,12 +78,10 @@ def plan_cluster(
         if not leaves:
             plan = _on_its_nodes(plan, cluster, partial(draft, limits))
         if plan.period != "month":
-            raise InputError(
-                "--cluster is priced by the month: leave out --work-total, or --cluster."
-            )
+            raise InputError(Message("cluster.by-month-only"))
         ways.append(_with_bills(plan, cluster, catalog, leaves=leaves))
     if not ways:
-        raise InputError("--provider leaves no cluster: name its provider, or digitalocean.")
+        raise InputError(Message("cluster.none-left"))
     terms = MovingTerms(
         periods=requirements.horizon, engineer_usd_per_hour=requirements.engineer_usd_per_hour
     )

@@ -25,7 +25,7 @@ from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offe
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
 from planner.plan.job import Answer, Ended, JobPlan, Remedy, Way
-from planner.plan.notes import core_limits, memory_limits, risks, roll_back
+from planner.plan.notes import core_limits, memory_limits, risks, roll_back, timetable
 from planner.plan.option import Baseline, BilledShare, Option
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
@@ -410,4 +410,5 @@ def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft)
         busy_fraction=digits_if_set(placement.busy_fraction),
         memory_limit_mib=memory_limits(placement, jobs) or UNSET,
         core_limit_percent=core_limits(placement, jobs) or UNSET,
+        timetable=timetable(placement, jobs) or UNSET,
     )

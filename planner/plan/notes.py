@@ -9,7 +9,7 @@ from statistics import fmean
 
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.requirements import Period, Requirements
-from planner.fleet.fleet import Fleet, Placement
+from planner.fleet.fleet import TIMETABLE, Fleet, Placement
 from planner.fleet.tenant import CONTEXT_GIB
 from planner.models.track_record import TrackRecord
 from planner.plan.confidence import thin
@@ -22,7 +22,7 @@ from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.program_places import has_guessed_times
-from planner.signals.signals import holds_in_advance, memory_need_gib
+from planner.signals.signals import DAY_H, WEEK_H, holds_in_advance, memory_need_gib, turn_hours
 from planner.signals.thresholds import LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
@@ -315,6 +315,9 @@ def risks(placement: Placement, jobs: Sequence[JobDraft]) -> tuple[str, ...]:
     if len(placement.jobs) == 1:
         return ()
     profiles = [job.profile for job in jobs]
+    if turns := timetable(placement, jobs):
+        listed_turns = [f"{name} {hours}" for name, hours in turns.items()]
+        return (Message("risk.timetable", turns=listed_turns), Message("risk.turn-ends"))
     return (
         *_MODES.get(placement.mode or "", ()),
         *_of_memory(placement, jobs),
@@ -322,6 +325,36 @@ def risks(placement: Placement, jobs: Sequence[JobDraft]) -> tuple[str, ...]:
         *_of_peaks(profiles),
         *_of_interval(placement),
     )
+
+
+def timetable(placement: Placement, jobs: Sequence[JobDraft]) -> dict[str, str]:
+    """Return the hours (UTC) in which each job holds a GPU, as "Mon-Fri 9-12"; empty: no turns."""
+    if placement.mode != TIMETABLE:
+        return {}
+    return {job.name: week_hours_text(turn_hours(job.profile)) or "always" for job in jobs}
+
+
+def week_hours_text(hours: Sequence[int]) -> str:
+    """Return hours of a week as days and times; days of the same times stand together."""
+    days = defaultdict[tuple[int, int], list[int]](list)
+    for begin in (hour for hour in hours if (hour - 1) % WEEK_H not in hours):
+        length = next(n for n in range(WEEK_H) if (begin + n) % WEEK_H not in hours)
+        days[begin % DAY_H, length].append(begin // DAY_H)
+    return ", ".join(
+        f"{_days(which)} {begin}-{(begin + length) % DAY_H or DAY_H}"
+        + (f" ({length} h)" if length > DAY_H else "")
+        for (begin, length), which in days.items()
+    )
+
+
+def _days(days: Sequence[int]) -> str:
+    first, last = days[0], days[-1]
+    if len(days) > 1 and last - first == len(days) - 1:
+        return f"{_DAYS[first]}-{_DAYS[last]}"
+    return "+".join(_DAYS[day] for day in days)
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def memory_limits(placement: Placement, jobs: Sequence[JobDraft]) -> dict[str, int]:

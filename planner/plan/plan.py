@@ -56,6 +56,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
             need with its part of what is left. Left out with MIG, and where a need is not known.
         core_limit_percent: the same of the GPU's time, by the 95th percentile of each job; left out
             where it was measured on another GPU, or they take more than all of it together.
+        timetable: hours of the week (UTC) in which each job holds the GPU, as "Mon-Fri 9-12", with
+            the mode "timetable": all at once would not fit. Left out with every other.
     """
 
     id: int
@@ -72,6 +74,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     busy_fraction: Number | UnsetType = UNSET
     memory_limit_mib: Mapping[str, int] | UnsetType = UNSET
     core_limit_percent: Mapping[str, int] | UnsetType = UNSET
+    timetable: Mapping[str, str] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         not_negative(cost=self.cost)
@@ -81,8 +84,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_exportable(self) -> bool:
-        """Whether jobs share it, on a machine that can be a node of a cluster."""
-        return len(self.jobs) > 1 and self.offer.provider not in CONTAINER_PROVIDERS
+        """Whether jobs share it all the time, on a machine that can be a node of a cluster."""
+        is_node = self.offer.provider not in CONTAINER_PROVIDERS
+        return len(self.jobs) > 1 and is_node and self.timetable is UNSET
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

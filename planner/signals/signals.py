@@ -408,6 +408,23 @@ def open_hours(profile: Profile) -> tuple[int, int, int, float] | None:
     return days, begin, (last + 1) % DAY_H or DAY_H, days * open_h / WEEK_H
 
 
+def turn_hours(profile: Profile) -> tuple[int, ...]:
+    """Return the hours in which people hold a session, pauses shorter than a night among them.
+
+    They count from Monday 0 h UTC, 0-167. None of them where it is no interactive session, its
+    week was not recorded, or it has no night in which others could hold the GPU.
+    """
+    use = profile.by_hour.mean if profile.by_hour else ()
+    used = [hour for hour, share in enumerate(use) if share > 0]
+    if len(use) != WEEK_H or not used or profile.job.kind != "interactive":
+        return ()
+    hours = set[int]()
+    for hour, after in zip(used, (*used[1:], used[0] + WEEK_H), strict=True):
+        end = after if after - hour - 1 < _NIGHT_H else hour + 1
+        hours.update(at % WEEK_H for at in range(hour, end))
+    return tuple(sorted(hours)) if len(hours) < WEEK_H else ()
+
+
 def _idle_floor(profile: Profile) -> float | None:
     readings = profile.readings("util.kernel_time")
     floors = []

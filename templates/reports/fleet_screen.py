@@ -509,6 +509,8 @@ def _shared(fleet: Fleet, plan: Plan) -> str:
     smaller = {p.offer.instance_type for p in fleet.placements} - today
     if smaller and today:  # a machine of several gives none of its GPUs back
         text = _("share GPUs, on {machines} instead", machines=join(sorted(smaller)))
+    if any(placement.timetable is not UNSET for placement in fleet.placements):
+        text = _("{text} by a timetable", text=text)
     if fleet.gpus_after == fleet.gpus_lower_bound:
         text = _("{text} (proven minimum)", text=text)
     return text

@@ -26,6 +26,7 @@ from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.listing import counted
+from pricing.message import Message
 from pricing.money import price_text, show
 from telemetry.job_trace_file import read_trace
 from telemetry.readers.payload import Stream
@@ -90,10 +91,7 @@ def _offer(place: str | None, gpu: str, purchase: str, catalog: Catalog) -> Offe
         if offer.gpu in models and offer.purchase == purchase and offer.gpu_count >= 1
     ]
     if not sold:
-        raise InputError(
-            f"no machine with a whole {gpu} is sold {purchase.replace('_', ' ')}; "
-            f"gpucost prices --gpu {gpu} shows what is."
-        )
+        raise InputError(Message("input.not-sold", gpu=gpu, purchase=purchase.replace("_", " ")))
     return min(sold, key=attrgetter("usd_per_gpu_hour", "gpu_count"))
 
 
@@ -133,9 +131,7 @@ def command(
     """
     day = as_of or today()
     if len([value for value in (place, gpu, price) if value is not None]) > 1:
-        raise InputError(
-            "give one of --type, --gpu and --gpu-price: each names the price of a GPU."
-        )
+        raise InputError(Message("input.one-gpu-price"))
     catalog = load_catalog(day, say=output.say) if place or gpu else None
     offer = _offer(place, gpu or "", purchase, catalog) if catalog else None
     file, reading = load_trace(trace, mapped, job_gpus)
@@ -218,12 +214,8 @@ def answer_text(document: CapacityDocument) -> str:
     if answer.verdict == "unknown" and document.now is not None and document.trace.measured:
         waited = _time(document.trace.measured.p95_s)
         today = next(size for size in document.sizes if size.gpus == document.now)
-        return (
-            f"Unknown: jobs waited up to {waited} (95 %), and {_time(today.p95_s.mid)} in the "
-            f"replay on today's {document.now} GPUs. Something else holds them up: GPUs that lie "
-            "apart on several machines, limits, priorities, reservations. Do not give GPUs back on "
-            "this; look at why they waited (squeue --start, sprio), or replay one partition alone."
-        )
+        replayed = _time(today.p95_s.mid)
+        return Message("why.waited", waited=waited, replayed=replayed, now=document.now)
     served = f"{counted(answer.enough, 'GPU')} served {target_text} in the trace as it was"
     if answer.surely is not None:
         served += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"

@@ -42,8 +42,9 @@ def fleet_text(tool: str, plan: Plan, request: FleetRequest) -> tuple[str, tuple
     text = render_fleet(way, gpus, period_words(plan), ttl_s, request.queue)
     jobs = sum(len(gpu.jobs) for gpu in gpus)
     summary = f"{counted(jobs, 'job')} on {counted(len(gpus), 'GPU')}"
-    containers = [str(p.id) for p in plan.placements if len(p.jobs) > 1 and not p.is_exportable]
-    excluded = f", nor are rented containers (GPU {', '.join(containers)})" if containers else ""
+    unsuited = [str(p.id) for p in plan.placements if len(p.jobs) > 1 and not p.is_exportable]
+    kinds = "rented containers and GPUs held by a timetable"
+    excluded = f", nor are {kinds} (GPU {', '.join(unsuited)})" if unsuited else ""
     return text, (
         f"{summary}; jobs that keep a GPU of their own are not in it{excluded}.",
         "note: gpucost does not watch what other tools start: no cap, no `gpucost down`.",

@@ -106,3 +106,42 @@ def seen(name: str, busy: np.ndarray) -> Profile:
     hours = use_by_hour([points_of(rows)])
     one = job(name, busy=float(busy.mean()), gib=2.0, kind="unknown")
     return replace(one, by_hour=hours)
+
+
+SESSION = {"kind": "interactive", "gib": 65.0, "busy": 0.05}
+
+
+def session(name: str, begin: int, end: int, days: int = 5) -> Profile:
+    """A session of 65 GiB that people use from one hour to another, Monday to Friday."""
+    week = [0.5 if begin <= hour < end else 0.0 for hour in range(24)] * days
+    return by_hour(name, week + [0.0] * (168 - len(week)), **SESSION)
+
+
+def test_sessions_that_are_used_at_other_hours_hold_a_gpu_in_turns() -> None:
+    """9-12, 11-14 and 14-18 o'clock need two GPUs by hand, though 65 GiB and 65 fill any."""
+    fleet = packed(session("a", 9, 12), session("b", 11, 14), session("c", 14, 18))
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (3, 2, 2)
+    shared = next(gpu for gpu in fleet.placements if len(gpu.jobs) > 1)
+    assert shared.mode == "timetable"
+    assert "c" in shared.jobs
+
+
+def test_a_pause_shorter_than_a_night_is_part_of_a_turn() -> None:
+    """Who works at 9 and at 16 o'clock holds the GPU at noon, too; by night another may."""
+    ends = [0.5 if hour in {9, 16} else 0.0 for hour in range(24)] * 5 + [0.0] * 48
+    day = by_hour("day", ends, **SESSION)
+    assert packed(day, session("noon", 12, 13)).gpus_after == 2
+    assert packed(day, session("night", 20, 23)).gpus_after == 1
+
+
+@pytest.mark.parametrize("kind", ["training", "inference_online", "unknown"])
+def test_only_sessions_give_a_gpu_back(kind: str) -> None:
+    """What holds its memory at all hours gets no timetable: a service must answer at any time."""
+    other = by_hour("other", [0.0] * 168, **SESSION | {"kind": kind})
+    assert packed(session("a", 9, 12), other).gpus_after == 2
+
+
+def test_sessions_that_fit_at_once_need_no_timetable() -> None:
+    """Two of 20 GiB share 80 GiB at all hours."""
+    small = [replace(job(name, **SESSION | {"gib": 20.0}), by_hour=None) for name in "ab"]
+    assert [gpu.mode for gpu in packed(*small).placements] == ["mps"]

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from planner.plan.draft import JobDraft
+from planner.plan.notes import week_hours_text
 from planner.profile.model import Phase, UseByHour
 from planner.signals.signals import open_hours
 from tests.planner.factories import TODAY, a_profile, plan, running
@@ -56,3 +57,19 @@ def test_a_pause_at_noon_is_no_night() -> None:
 def test_a_machine_without_a_night_has_no_safer_step() -> None:
     """Bursts at all hours of the day leave none in which it could be off."""
     assert used_in(range(0, WEEK_H, 5)).off_hours is None
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (days(range(9, 12)), "Mon-Fri 9-12"),
+        (days(range(22, 26)), "Mon-Fri 22-2"),
+        ([9, 10, 57, 58], "Mon+Wed 9-11"),
+        ([*range(9, 59)], "Mon 9-11 (50 h)"),
+        ([0, 1, 166, 167], "Sun 22-2"),
+        ([8, 34], "Mon 8-9, Tue 10-11"),
+    ],
+)
+def test_a_timetable_is_said_in_days_and_hours(hours: list[int], text: str) -> None:
+    """Days of the same hours stand together; what goes past midnight is of the day it begins."""
+    assert week_hours_text(sorted(hours)) == text
