@@ -411,7 +411,7 @@ def open_hours(profile: Profile) -> tuple[int, int, int, float] | None:
 def turn_hours(profile: Profile) -> tuple[int, ...]:
     """Return the hours in which people hold a session, pauses shorter than a night among them.
 
-    They count from Monday 0 h UTC, 0-167. None of them where it is no interactive session, its
+    They count from Monday 0 h UTC, 0-167. None of them where it is not an interactive session, its
     week was not recorded, or it has no night in which others could hold the GPU.
     """
     use = profile.by_hour.mean if profile.by_hour else ()
