@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
@@ -161,19 +160,21 @@ def _lowered(value: Any) -> Any:  # noqa: ANN401 - a literal of any shape
     return [_lowered(item) for item in value] if isinstance(value, list) else value
 
 
-_FAMILIES: Mapping[str, str] = MappingProxyType(
-    {"a2-highgpu": "A100", "a2-megagpu": "A100", "g2-standard": "L4"}
-)
+_FAMILIES = {"a2-highgpu": "A100", "a2-megagpu": "A100", "g2-standard": "L4"}
 """Family -> its GPU, as the rows of GPUs call it."""
 
 _WITH_SSD = re.compile(r"a2-ultragpu-|a3-|a4x?-")
 """Families that come with local SSDs, which Google bills with the machine and no row here has."""
 
-_L4_OF_VCPUS: Mapping[str, int] = MappingProxyType(
-    {"4": 1, "8": 1, "12": 1, "16": 1, "32": 1, "24": 2, "48": 4, "96": 8}
-)
+_L4_OF_VCPUS = {"4": 1, "8": 1, "12": 1, "16": 1, "32": 1, "24": 2, "48": 4, "96": 8}
 
 _TYPE = re.compile(r"(a2-highgpu|a2-megagpu|g2-standard)-(\d+)(g?)")
+_N1 = re.compile(r"n1-standard-(\d+)")
+
+_ATTACHED = {"T4": (4, 8, 16), "V100": (4, 8), "P100": (4, 8, 16)}
+"""GPU that is attached to hosts by hand -> the vCPUs a GPU of the hosts that are read: Google takes
+12 a V100 and 16 a P100 at most (cloud.google.com/compute/docs/gpus)."""
+
 _PRICES = ("Price", "SpotPrice")
 
 _Row = Mapping[str, str]
@@ -195,29 +196,26 @@ def with_hosts(rows: Iterator[_Row], left_out: Counter[str]) -> Iterator[_Row]:
         if _WITH_SSD.match(host["InstanceType"]):
             left_out["a machine with local SSDs, which are billed and not in the table"] += 1
             continue
-        of = _gpus_of(host["InstanceType"])
-        if of is None:
-            continue  # a host without GPUs of its own
-        attached = gpus.get((*of, host.get("AvailabilityZone", "")))
-        if attached is None:
-            left_out["no price of its GPUs in the zone"] += 1
-        else:
-            yield _together(host, attached, of)
+        for model, name, count in _gpus_of(host["InstanceType"]):
+            attached = gpus.get((name, count, host.get("AvailabilityZone", "")))
+            if attached is not None:
+                sums = {of: _sum(host.get(of) or "", attached.get(of) or "") for of in _PRICES}
+                yield {**host, **sums, "AcceleratorName": model, "AcceleratorCount": count}
+            elif name not in _ATTACHED:
+                left_out["no price of its GPUs in the zone"] += 1
 
 
-def _gpus_of(name: str) -> tuple[str, str] | None:
-    """Return the accelerator and the count of a host with GPUs."""
-    match = _TYPE.fullmatch(name)
-    if match is None:
-        return None
-    family, size, gpus = match.groups()
-    count = size if gpus else str(_L4_OF_VCPUS.get(size, ""))
-    return _FAMILIES[family], count
-
-
-def _together(host: _Row, gpus: _Row, of: tuple[str, str]) -> _Row:
-    sums = {name: _sum(host.get(name) or "", gpus.get(name) or "") for name in _PRICES}
-    return {**host, **sums, "AcceleratorName": of[0], "AcceleratorCount": of[1]}
+def _gpus_of(host: str) -> Iterator[tuple[str, str, str]]:
+    """Yield model, the table's name of it and count of the GPUs of a host, or that it may have."""
+    if match := _TYPE.fullmatch(host):
+        family, size, gpus = match.groups()
+        name = _FAMILIES[family]
+        yield name, name, size if gpus else str(_L4_OF_VCPUS.get(size, ""))
+    elif match := _N1.fullmatch(host):
+        for name, vcpus in _ATTACHED.items():
+            model = name.replace("P100", "P100-PCIe-16GB")  # Google has the card
+            counts = (n for n in (1, 2, 4, 8) if int(match[1]) / n in vcpus)
+            yield from ((model, name, str(n)) for n in counts)
 
 
 def _sum(host: str, gpus: str) -> str:

@@ -266,7 +266,7 @@ def test_machines_of_one_slug_are_told_apart_by_model_and_count(tmp_path: Path) 
 
 
 def test_googles_hosts_and_gpus_add_up(tmp_path: Path) -> None:
-    """Host and GPUs stand in rows of their own: one machine at both prices; all is told."""
+    """Host and GPUs stand in rows of their own: one machine at both prices; 4 T4 want 16 vCPUs."""
     columns = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,"
     zone = "us-central1,us-central1-a"
     skypilot(
@@ -277,6 +277,9 @@ def test_googles_hosts_and_gpus_add_up(tmp_path: Path) -> None:
         f"a3-highgpu-8g,208.0,1872.0,,,,{zone},9.46006,2.88933",
         f"n1-standard-8,8.0,30.0,,,,{zone},0.38,0.08",
         f",,,A100,1.0,,{zone},2.933905,1.1",
+        f",,,T4,1.0,,{zone},0.35,0.1654",
+        f",,,T4,4.0,,{zone},1.4,0.6616",
+        f",,,P100,2,,{zone},2.92,",
         f",,,tpu-v5litepod-1,1,,{zone},1.20,",
         header=f"{columns}AvailabilityZone,Price,SpotPrice",
     )
@@ -284,6 +287,9 @@ def test_googles_hosts_and_gpus_add_up(tmp_path: Path) -> None:
     assert [row[:5] for row in told(reading)] == [
         ("a2-highgpu-1g", "us-central1", "on_demand", "3.673385", "A100-SXM-40GB"),
         ("a2-highgpu-1g", "us-central1", "spot", "1.46975", "A100-SXM-40GB"),
+        ("n1-standard-8+1xT4", "us-central1", "on_demand", "0.73", "T4"),
+        ("n1-standard-8+1xT4", "us-central1", "spot", "0.2454", "T4"),
+        ("n1-standard-8+2xP100-PCIe-16GB", "us-central1", "on_demand", "3.3", "P100-PCIe-16GB"),
     ]
     assert [note.partition(" ")[0] for note in reading.notes] == ["1", "1"]
 
