@@ -25,7 +25,7 @@ def main(folder: Path) -> int:
     serves = TaskRequest(command="vllm serve", ttl_s=None, image="vllm/vllm-openai:v0.11.0")
     watched = TaskRequest(command="python train.py", ttl_s=28_800, idle_s=1800)
     for example in sorted((ROOT / "examples").rglob("*.json")):
-        plan_file = folder / f"{example.stem}.plan"
+        plan_file = folder / f"{example.stem}.json"
         words = ("--purchase", "on_demand", "--purchase", "spot", "-q", "-o", str(plan_file))
         CliRunner().invoke(cli, ["plan", str(example), *words])
         if not plan_file.exists():
@@ -61,7 +61,7 @@ def _services(folder: Path) -> None:
 
 def _fleets(folder: Path) -> None:
     """Write the jobs that share GPUs, as a cluster takes them."""
-    plan_file = folder / "fleet.plan"
+    plan_file = folder / "fleet.json"
     CliRunner().invoke(cli, ["plan", str(ROOT / "examples" / "fleet"), "-q", "-o", str(plan_file)])
     plan = load_plan(str(plan_file))
     for by, queue, ttl_s in product(BY, (None, "team-a"), (28_800, None)):
