@@ -6,7 +6,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -24,7 +24,7 @@ from telemetry.measure.nvml_device import DeviceRow
 from telemetry.measure.nvml_processes import Holder
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from telemetry.measure.nvml_reader import NvmlReader
 
@@ -121,7 +121,7 @@ def _watch(
                 if row.key in meters:
                     meters[row.key].take(row, now_s - last_s)
             last_s = now_s
-            live.update(_table(title, meters, sizes, now_s - begun_s), refresh=True)
+            live.update(_screen(title, meters, sizes, now_s - begun_s), refresh=True)
             readings = None if readings is None else readings - 1
             if readings == 0 or pressed(interval_s) in {"q", "Q", "\x03", ""}:
                 return
@@ -151,34 +151,29 @@ def _keys() -> Iterator[Callable[[float], str | None]]:
 
 
 _COLUMNS = ("GPU", "busy", "SM", "power", "memory", "who", "USD/h", "so far", "idle")
+_LEFT = frozenset(("GPU", "who"))
 
 
-def _table(
+def _screen(
     title: str, meters: Mapping[str, Meter], sizes: Mapping[str, float | None], elapsed_s: float
-) -> "Table":
-    from rich.table import Table  # noqa: PLC0415 - lazy
-    from rich.text import Text  # noqa: PLC0415
+) -> "Text":
+    """Return all lines as one text: to lay out a table takes rich longer than all else here."""
+    from rich.text import Text  # noqa: PLC0415 - lazy
 
     total = sum((meter.usd for meter in meters.values()), Decimal(0))
     idle = sum((meter.idle_usd for meter in meters.values()), Decimal(0))
     priced = any(meter.usd_per_hour is not None for meter in meters.values())
     spent = f"{total:.4f} USD in {elapsed_s:.0f} s, {idle:.4f} of it idle" if priced else "no price"
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=None,
-        caption=f"{spent}; q ends",
-        caption_justify="left",
-    )
-    for name in _COLUMNS:
-        is_text = name in {"GPU", "who"}
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
-    for key, meter in meters.items():
-        table.add_row(*map(Text, _row(key, meter, sizes.get(key))))
-    return table
+    rows = [_COLUMNS, *(_row(key, meter, sizes.get(key)) for key, meter in meters.items())]
+    columns = [
+        [f"{cell:{'<' if cells[0] in _LEFT else '>'}{max(map(len, cells))}}" for cell in cells]
+        for cells in zip(*rows, strict=True)
+    ]
+    lines = (f" {'  '.join(cells)}" for cells in zip(*columns, strict=True))
+    return Text("\n".join((title, *lines, f"{spent}; q ends")), no_wrap=True, overflow="crop")
 
 
-def _row(key: str, meter: Meter, size_gib: float | None) -> Iterable[str]:
+def _row(key: str, meter: Meter, size_gib: float | None) -> tuple[str, ...]:
     values = meter.values
     used, power_w = values.get("mem.used_gib"), values.get("power.board_w")
     memory = (
