@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 
@@ -28,7 +29,6 @@ accelerator-optimized-machines, "consumption option availability by machine type
 applied it on 2026-08-19); the list prices of their parts add up to a price all the same."""
 
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_NUMBERED_ZONES = frozenset({"gcp"})  # a region's zones are the region and one letter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ def _cheapest_first(line: FeedRow) -> tuple[object, ...]:
 
 def _region(provider: str, line: FeedRow) -> str:
     head, _, letter = line.region.rpartition("-")
-    zone = provider in _NUMBERED_ZONES and head and len(letter) == 1 and letter.isalpha()
+    zone = provider == "gcp" and head and len(letter) == 1 and letter.isalpha()
     return head if zone else line.region
 
 
@@ -178,7 +178,7 @@ def _row(of: FeedPage, line: FeedRow) -> Row:
         instance_type=_rentable(of.provider, line, gpu),
         gpu=gpu,
         gpu_count=line.gpu_count,
-        gpu_memory_gib=memory_gib,
+        gpu_memory_gib=_of_part(find(gpu), memory_gib, line.gpu_count),
         vcpus=line.vcpus,
         ram_gib=line.ram_gib,
         local_disk_gib=line.disk_gib,
@@ -219,11 +219,19 @@ def _gpu(provider: str, line: FeedRow) -> tuple[str, str]:
             if gpu is not None and has_memory(gpu, memory_gib):
                 return gpu.name, f"{gpu.memory_gib:.12g}"
     gpu = find(line.gpu)
-    if gpu is None:
-        return line.gpu, f"{line.memory_gib[0]:.12g}" if line.memory_gib else ""
-    if not line.memory_gib:
-        return gpu.name, f"{gpu.memory_gib:.12g}"
-    return gpu.name, f"{line.memory_gib[0]:.12g}"
+    sizes = line.memory_gib or ((gpu.memory_gib,) if gpu else ())
+    return gpu.name if gpu else line.gpu, f"{sizes[0]:.12g}" if sizes else ""
+
+
+def _of_part(gpu: Gpu | None, memory_gib: str, gpu_count: str) -> str:
+    """Return the memory of a part of a GPU, for lists that print the whole one's, or none."""
+    try:
+        # Nobody rents less than an eighth (AWS's g6f.large), so that "0.167" is a sixth.
+        part, size = Fraction(gpu_count).limit_denominator(8), float(memory_gib)
+    except ValueError:
+        return memory_gib
+    is_whole = gpu is not None and 0 < part < 1 and has_memory(gpu, size)
+    return f"{float(part) * size:.4g}" if is_whole else memory_gib
 
 
 def _form(instance_type: str) -> str:
@@ -259,12 +267,8 @@ def _machines() -> Mapping[tuple[str, str], Offer]:
 
     A row that says more about the host counts before others.
     """
-    machines: dict[tuple[str, str], Offer] = {}
-    for offer in bundled_offers():
-        key = (offer.provider, offer.instance_type)
-        if key not in machines or _precedence(offer) > _precedence(machines[key]):
-            machines[key] = offer
-    return MappingProxyType(machines)
+    ordered = sorted(bundled_offers(), key=_precedence, reverse=True)
+    return MappingProxyType({(o.provider, o.instance_type): o for o in reversed(ordered)})
 
 
 def _precedence(offer: Offer) -> tuple[bool, bool, int]:

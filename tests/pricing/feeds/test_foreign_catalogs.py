@@ -89,6 +89,25 @@ def test_the_memory_of_one_gpu_is_read_from_its_quirks(
     assert (found, memory) == (gpu, memory_gib)
 
 
+@pytest.mark.parametrize(
+    ("name", "count", "memory_gib"),
+    [
+        ("Standard_NV6ads_A10_v5", "0.167", "4"),
+        ("Standard_NV12ads_A10_v5", "0.333", "8"),
+        ("Standard_NV18ads_A10_v5", "0.5", "12"),
+        ("Standard_NV36ads_A10_v5", "1", "24"),
+    ],
+)
+def test_a_part_of_a_gpu_has_a_part_of_its_memory(
+    tmp_path: Path, name: str, count: str, memory_gib: str
+) -> None:
+    """A sixth of an A10 has 4 GiB, whether the list prints the 24 of the card or nothing."""
+    for info in ("A10", gpu_info(24576)):
+        skypilot(tmp_path, "azure", f"{name},A10,{count},6,55,0.45,eastus,{info},")
+        ((*_, memory),) = told(readings_of("skypilot", tmp_path, DAY)[0])
+        assert memory == memory_gib
+
+
 def test_zones_of_a_region_become_its_cheapest_price(tmp_path: Path) -> None:
     """Of several lines for a region the cheapest counts; a zero price does not win."""
     lines = [f"p3.2xlarge,V100,1,8,61,3.06,us-east-1,{gpu_info(16384)},{s}" for s in (2, 1.5, 0)]
