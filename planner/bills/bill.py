@@ -362,8 +362,9 @@ class UsageType(NamedTuple):
     purchase: str | None
 
 
-# Machines of SageMaker: "Train:ml.p4d.24xlarge", "USE2-Host:ml.g5.xlarge" (its usage reports).
-_SAGEMAKER = re.compile(r"(?:^|-)[A-Z][A-Za-z]+:(ml\.[\w-]+\.[\w-]+)$")
+# Machines of SageMaker: "Train:ml.p4d.24xlarge", "USE2-Host:ml.g5.xlarge" (its usage reports), and
+# "USE1-Studio:JupyterLab-ml.g5.xlarge" (AWS price list).
+_SAGEMAKER = re.compile(r"(?:^|-)[A-Z]\w+:(?:[A-Za-z]+-)?(ml\.[\w-]+\.[\w-]+)$")
 WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
 """The tables of `words.toml`."""
 
@@ -373,7 +374,7 @@ _MACHINE_TYPE = re.compile(rf"(?:^|-)({'|'.join(_MACHINES)})(?::([\w.-]+))?$")
 # "$37.688 per Train:ml.p4d.24xlarge hour" of SageMaker.
 _DESCRIBED = re.compile(
     r"\b([a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+)\b.*instance[ -]hour"
-    r"|:(ml\.[a-z0-9-]+\.[a-z0-9-]+)\b.*\bhour",
+    r"|[:-](ml\.[a-z0-9-]+\.[a-z0-9-]+)\b.*\bhour",
     re.IGNORECASE,
 )
 # "droplet name (c-2-4GiB)" of DigitalOcean; its name may have parentheses, too.
