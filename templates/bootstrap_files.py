@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 from templates import templates_in
-from templates.bootstrap_deadline import ENDS, MPS, NOTICES_SERVICE, SCRIPTS, deadline_values, units
+from templates.bootstrap_deadline import ENDS, MPS, SCRIPTS, UNITS, deadline_values
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,7 +36,7 @@ _SCRIPTS = (
 )
 _CHECKPOINT = ("/opt/gpucost/checkpoint", "checkpoint.sh.j2")
 _ACTIVITY = ("/opt/gpucost/activity", "activity.sh.j2")
-_NOTICES_UNIT = "/etc/systemd/system/gpucost-notices.service"
+_NOTICES_UNIT = ("/etc/systemd/system/gpucost-notices.service", "notices.service")
 _NOTICES = ("/opt/gpucost/notices.sh", "notices.sh.j2")
 
 
@@ -157,12 +157,14 @@ def _arming(machine: MachineBootstrap, *, is_single: bool = False) -> str:
     scripts = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
     if is_single:
         scripts |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
-    texts = {path: _template(name) for path, name in scripts.items()}
-    files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
-    watch = units(machine.deadline, machine.ttl_s) if ends else {}
+    units = dict(UNITS) if ends else {}
     if is_single and machine.notices:
-        watch[_NOTICES_UNIT] = NOTICES_SERVICE
-    files += [_file(path, "0644", text) for path, text in watch.items()]
+        units |= dict((_NOTICES_UNIT,))
+    files = [
+        _file(path, mode, _template(name).render(values))
+        for mode, named in (("0755", scripts), ("0644", units))
+        for path, name in named.items()
+    ]
     return _template("arm.sh.j2").render(values, files=files)
 
 
@@ -208,7 +210,7 @@ def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
     for path, name in scripts:
         yield _file(path, "0755", _template(name).render(values))
     if machine.notices:
-        yield _file(_NOTICES_UNIT, "0644", NOTICES_SERVICE)
+        yield _file(_NOTICES_UNIT[0], "0644", _template(_NOTICES_UNIT[1]).render())
 
 
 def _file(path: str, mode: str, text: str) -> dict[str, str]:

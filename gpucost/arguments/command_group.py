@@ -4,7 +4,9 @@
 `gpucost prices update --provider aws`: a sub-command may stand anywhere among the options.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
 from typing import Any
 
 import click
@@ -14,28 +16,26 @@ from pricing.errors import InputError
 
 OTHERS = "Options"
 _ALL = "gpucost.all-options"
+_FOREIGN = "{flag} does not go with {command}; leave it out."
+_SECTIONS: Mapping[str, Any] = tomllib.loads(
+    files("gpucost.arguments").joinpath("help.toml").read_text(encoding="utf-8")
+)
 
 
 class GroupedCommand(click.Command):
-    """List a command's options in groups; rare ones under `--help-all` alone.
+    """List a command's options as a section of help.toml says; rare ones under `--help-all` alone.
 
-    What no group names comes last. A sub-command names its siblings' options by their owner, all at
-    once.
+    What no heading names comes last. A sub-command names its siblings' options by their owner, all
+    at once.
     """
 
-    foreign = "{flag} does not go with {command}; leave it out."
-
-    def __init__(
-        self,
-        *args: Any,  # noqa: ANN401 - click's
-        groups: Mapping[str, str] | None = None,
-        rare: str = "",
-        **kwargs: Any,  # noqa: ANN401 - click's
-    ) -> None:
-        """Take the headings with their options, and the rare options, as they are typed."""
+    def __init__(self, *args: Any, listed: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - click's
+        """Take a section of help.toml; without one all options stand in one list."""
         super().__init__(*args, **kwargs)
-        self.groups = groups or {}
-        self.rare = frozenset(rare.split())
+        section = _SECTIONS.get(listed, {})
+        self.groups: Mapping[str, str] = section.get("groups", {})
+        self.foreign: str = section.get("foreign", _FOREIGN)
+        self.rare = frozenset(section.get("rare", "").split())
         if self.rare:
             self.params.append(_help_all(len(self.rare)))
 

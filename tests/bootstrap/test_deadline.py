@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from templates.bootstrap_deadline import END_S, RETRY_S, TICK_S
+from templates.bootstrap_deadline import END_S, WATCH
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.machines import a_machine
 
@@ -36,12 +36,12 @@ def test_it_ends_at_the_deadline(tmp_path: Path) -> None:
     """Within ten seconds of the deadline the machine powers off, and harder until it is gone."""
     box = a_box(tmp_path, left_s=100)
     box.watch(until_s=HOUR_S + 400)
-    assert 0 <= ended_s(box) - DEADLINE_S <= TICK_S
+    assert 0 <= ended_s(box) - DEADLINE_S <= WATCH["tick_s"]
     asked = [line for line in box.calls.splitlines() if "poweroff" in line]
     assert asked[0] == "systemctl poweroff"
     assert asked[-2:] == ["systemctl poweroff --force", "systemctl poweroff --force --force"]
     assert box.read("proc/sysrq-trigger") == "o\n"
-    assert END_S["poweroff"] == TICK_S + RETRY_S * len(asked)
+    assert END_S["poweroff"] == WATCH["tick_s"] + WATCH["retry_s"] * len(asked)
 
 
 def test_nothing_that_ends_it_takes_longer_than_was_billed(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from templates.bootstrap_deadline import BLIND_S, TICK_S
+from templates.bootstrap_deadline import WATCH
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.gpus import Work, give_gpus
 from tests.bootstrap.machines import a_machine
 
 IDLE_S = 120
+TICK_S, BLIND_S = WATCH["tick_s"], WATCH["blind_s"]
 _DRAWS = min(100, int(os.environ.get("GPUCOST_DRAWS", "3")))
 _FOREVER = 10**6
 

@@ -43,8 +43,7 @@ _MOST = 64
 @click.command(
     name="provision",
     cls=GroupedCommand,
-    rare="--placement --ssh-from --subnet --security-group --end-role --image --power-cap --mig "
-    "--kubernetes --min --max --wait --container --allow-stale",
+    listed="provision",
     epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run",
 )
 @click.argument("plan", required=False, metavar="[PLAN]")

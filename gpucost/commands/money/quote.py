@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.command_group import DefaultGroup, GroupedCommand
+from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import MOST_MACHINES, USAGE_OPTIONS, options, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
@@ -95,12 +95,6 @@ def _check_places(places: list[str], request: QuoteRequest, catalog: Catalog) ->
         raise InputError(problems)
 
 
-class _OfPlan(GroupedCommand):
-    """An option of a plan has its own hours, machines, data and day: nothing is overridden."""
-
-    foreign = "{flag} cannot change an option of a plan; leave it out, or plan again with it."
-
-
 def _default_command(arguments: list[str]) -> str:
     named = any(word == "--option" or word.startswith("--option=") for word in arguments)
     return "plan" if named or any(word.endswith(".json") for word in arguments) else "offer"
@@ -119,16 +113,9 @@ def command() -> None:
     """
 
 
-RARE = (
-    "--price --interrupted --storage-kind --snapshots --object-storage --object-egress --ingress "
-    "--inter-zone --inter-region --addresses --nat-gateways --nat-traffic --control-plane --boot "
-    "--idle-tail --start --offline --refresh --quiet --verbose --no-color"
-)
-
-
 @command.command(
     name="offer",
-    rare=RARE,
+    listed="quote offer",
     epilog="Example: gpucost quote offer digitalocean/gpu-h100x1-80gb --monthly",
 )
 @click.argument("what", nargs=-1, metavar="PROVIDER/TYPE[/REGION]...|own")
@@ -148,7 +135,9 @@ def offer(what: tuple[str, ...], output: Output, **typed: Any) -> None:
 
 
 @command.command(
-    name="plan", cls=_OfPlan, epilog="Example: gpucost quote plan plan.json --option train/o1"
+    name="plan",
+    listed="quote plan",
+    epilog="Example: gpucost quote plan plan.json --option train/o1",
 )
 @click.argument("what", nargs=-1, metavar="[PLAN]")
 @options("option.quote")

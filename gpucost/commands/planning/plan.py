@@ -95,31 +95,6 @@ plan_options = options(
 )
 
 
-PLAN_GROUPS = {
-    "Job": "--hours-per-month --work-total --deadline --slo-ms --egress --egress-to --storage "
-    "--checkpoint-time --restart-time --machine --kind --precision --cores --cpu --probe --history "
-    "--jobs-by",
-    "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
-    "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
-    "Money": "--objective --budget --purchase --price --owned --paid-until --action --without "
-    "--whole-machine --engineer-rate --horizon --as-of --offline --refresh "
-    "--fail-over --fail-over-increase --base",
-    "Fleet": "--consolidate --cluster --max-slowdown --max-moves --time-limit --allow-gpu-change "
-    "--dask",
-    "Output": "--output --report --lang --fx --all --brief --format --quiet --verbose --no-color "
-    "--help --help-all",
-}
-RARE = (
-    "--owned --paid-until --action --without --slo-ms --egress --egress-to --storage "
-    "--checkpoint-time --restart-time --probe --history "
-    "--precision --cores --cpu --jobs-by --gpus --include --launchable --boot-disk "
-    "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share "
-    "--objective --whole-machine --engineer-rate --horizon --as-of --offline --refresh "
-    "--fail-over-increase --base --max-slowdown --max-moves --time-limit --dask --fx --work-total "
-    "--brief"
-)
-
-
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
 
@@ -183,8 +158,7 @@ class _TimeLimit:
 @click.command(
     name="plan",
     cls=GroupedCommand,
-    groups=PLAN_GROUPS,
-    rare=RARE,
+    listed="plan",
     epilog="Example: gpucost plan profile.json --provider aws -o plan.json --report report.md",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")

@@ -66,12 +66,6 @@ Command = Callable[..., Any]
 
 
 _LIMITS = " ".join(f"{metric}-p{percent}" for metric, percent in _TARGETS)
-_RARE = (
-    "--layers --kv-heads --head-dim --cache-hit --peak --ttft-p50 --ttft-p95 --tpot-p50 --tpot-p95 "
-    "--e2e-p50 --e2e-p95 --e2e-p99 --measured-on --with --purchase --as-of --offline --refresh "
-    "--lang --quiet "
-    "--verbose --no-color"
-)
 _MODEL = "model params layers kv-heads head-dim prompt answer shape cache-hit"
 _SHAPE = {"type": click.Choice(tuple(SHAPES))}
 
@@ -184,7 +178,7 @@ def command() -> None:
     """Plan servers of language models: which GPU, how many copies, what a token costs."""
 
 
-@command.command(name="plan", rare=_RARE, epilog=f"Example: {_PLAN_EXAMPLE}")
+@command.command(name="plan", listed="serve plan", epilog=f"Example: {_PLAN_EXAMPLE}")
 @options(
     f"{_MODEL} rate requests deadline.serve budget.serve request-log peak {_LIMITS} weights spare "
     "gpu.serve provider region.serve purchase measured.serve measured-on with tokens as-of",
