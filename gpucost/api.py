@@ -17,6 +17,7 @@ from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 from pricing.listing import listed
+from pricing.message import Message
 from providers.registry import launchable
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry as read
@@ -55,9 +56,7 @@ def read_telemetry(
     profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
         names = listed([profile.job.name for profile in profiles], 10)
-        raise InputError(
-            f"several jobs are in there: {names}; give the files of one (in Python: job=NAME)."
-        )
+        raise InputError(Message("error.several-jobs", names=names))
     return profiles[0]
 
 

@@ -9,6 +9,7 @@ from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
 from planner.plan.plan import Plan
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import show
 
 FAILED_OVER = 7
@@ -35,10 +36,7 @@ class CostGate:
 
     def __post_init__(self) -> None:
         if (self.increase is None) != (self.base is None):
-            raise InputError(
-                "--fail-over-increase compares with an earlier plan: give both, such as "
-                "--fail-over-increase 10% --base plan.json."
-            )
+            raise InputError(Message("error.increase-of-what"))
 
     def check(self, plan: Plan, output: Output) -> int:
         """Return the exit code; print on standard error what trips, quiet or not.
@@ -50,11 +48,7 @@ class CostGate:
             return 0
         total = plan.recommended
         if total is not None and total.unknown:
-            raise InputError(
-                f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "
-                "known; name today's machine with --machine, or its hourly price with "
-                "--price."
-            )
+            raise InputError(Message("error.gate-unknown", jobs=total.unknown))
         if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
         usd = recommended_usd(plan)
@@ -74,10 +68,8 @@ class CostGate:
             return
         base = load_plan(self.base)
         if base.period != period:
-            raise InputError(
-                f"{self.base} is a plan a {base.period} and this one a {period}; their costs "
-                "cannot be compared."
-            )
+            plans = {"base": self.base or "", "before": base.period, "now": period}
+            raise InputError(Message("error.periods-differ", **plans))
         amount, is_share = self.increase
         allowed = f"{amount * 100:f}%" if is_share else f"${show(amount)}"
         compared = {

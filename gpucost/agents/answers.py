@@ -19,6 +19,7 @@ from planner.plan.bill import CostRange
 from planner.plan.job import JobPlan
 from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import usd
 
 MOST_FILES = 1_000
@@ -36,10 +37,7 @@ def plain_word(name: str, value: str) -> str:
         InputError: it has other characters, or more than 120.
     """
     if not _WORD.fullmatch(value):
-        raise InputError(
-            f"{name} {shown(value)}: letters, digits, blanks and ._/:+()- only, at most 120 "
-            "characters, the first a letter or a digit."
-        )
+        raise InputError(Message("error.not-plain", name=name, value=shown(value)))
     return value
 
 

@@ -31,6 +31,7 @@ from gpucost.views.launch import preview_lines
 from gpucost.views.output import Output
 from planner.models.document import encode
 from pricing.errors import GpucostError, InputError, RefusedError
+from pricing.message import Message
 from pricing.money import cents, cents_up, show
 from providers.interface import OWN, Cloud, Preview
 from providers.journal.ledger import bill_run
@@ -91,18 +92,12 @@ class Budget:
             RefusedError: there is no budget, or it would be more than what is left.
         """
         if self.usd is None:
-            raise RefusedError(
-                "this server has no budget, and launches nothing: start it with "
-                "`gpucost mcp --budget USD`."
-            )
+            raise RefusedError(Message("error.no-budget"))
         with self._opened() as file:
             remaining = self.usd - _spent(_caps(file, self.folder / FILE), billed)
             if cap > remaining:
-                raise RefusedError(
-                    f"max_usd {show(cap)} is more than what is left of the budget: "
-                    f"${show(max(remaining, Decimal(0)))} of ${show(self.usd)}. Runs count with "
-                    "their cap until they are ended (`down`), then with their bill."
-                )
+                left = {"left": show(max(remaining, Decimal(0))), "budget": show(self.usd)}
+                raise RefusedError(Message("error.over-budget", cap=show(cap), **left))
             if run:
                 _write(file, run, cap)
         return remaining - cap
@@ -140,10 +135,7 @@ def _caps(file: int, path: Path) -> dict[str, Decimal]:
             entry = json.loads(line)
             caps[str(entry["run"])] = Decimal(entry["cap_usd"])
         except (ValueError, KeyError, TypeError, InvalidOperation):
-            raise RefusedError(
-                f"{path}:{number} is damaged: what agents launched is not known, and nothing more "
-                "is launched. `gpucost list` shows what runs; mend the line, or remove the file."
-            ) from None
+            raise RefusedError(Message("error.caps-damaged", path=str(path), line=number)) from None
     return caps
 
 
@@ -253,19 +245,12 @@ class BudgetGuard:
         with self._lock:
             shown = self._tokens.pop(token, None)
             if shown is None or shown.until <= self._clock():
-                raise RefusedError(
-                    "confirm: this token is unknown, was used, or is too old; ask for a preview."
-                )
+                raise RefusedError(Message("error.token-unknown"))
             if shown.request != request:
-                raise RefusedError(
-                    "confirm: the token is of a preview with other arguments, and is void now."
-                )
+                raise RefusedError(Message("error.token-differs"))
             cloud, launch = _previewed(request)
             if _terms(launch) != shown.terms:
-                raise RefusedError(
-                    "the price, the offer or the plan changed since the preview; nothing was "
-                    "launched. Ask for another preview."
-                )
+                raise RefusedError(Message("error.terms-changed"))
             return self._launched(cloud, launch)
 
     def _launched(self, cloud: Cloud, launch: Preview) -> str:
@@ -318,9 +303,7 @@ def _previewed(request: AgentLaunch) -> tuple[Cloud, Preview]:
 def _choice(request: AgentLaunch) -> LaunchChoice:
     """Return what is to be launched, at its first place only: the one that is previewed."""
     if bool(request.type) == bool(request.plan):
-        raise InputError(
-            "nothing to launch: give type (PROVIDER/TYPE), or plan and option; not both."
-        )
+        raise InputError(Message("error.no-launch"))
     catalog = load_catalog(today())
     if request.type:
         choice = choose_type(

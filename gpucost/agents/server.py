@@ -44,7 +44,7 @@ from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.models.document import encode
 from pricing.errors import GpucostError, InputError, InterruptedByUserError, RefusedError
-from pricing.message import set_within
+from pricing.message import Message, set_within
 from providers.redaction import redact
 
 LAST_WORDS_S = 1.0
@@ -419,10 +419,7 @@ def _machines(desk: _ToolServer) -> list[Tool]:
 
         def work() -> _ToolAnswer:
             if run not in desk.spending.budget.runs():
-                raise RefusedError(
-                    f"{answers.shown(run)}: not a run that was launched through these tools; only "
-                    "those are ended here."
-                )
+                raise RefusedError(Message("error.not-agents", run=answers.shown(run)))
             _, notes = desk.command("down", run, "--yes")
             return _ToolAnswer(document={"run": run, "gone": True, "said": notes.splitlines()})
 

@@ -25,6 +25,7 @@ from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.listing import counted
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH, plain
 
 _HEAD = """\
@@ -170,10 +171,7 @@ def init(
     )
     asking = not yes and sys.stdin.isatty()
     if settings.is_empty and not yes and not asking:
-        raise InputError(
-            "This is not a terminal, and no option was given: add --provider, --region, "
-            "--hours-per-month or --engineer-rate, or --yes for the defaults as comments."
-        )
+        raise InputError(Message("error.no-terminal"))
     catalog = load_catalog(today(), say=output.say)
     settings = settings.checked(catalog)
     write_file(str(PROJECT_FILE), settings_text(ask(settings, catalog) if asking else settings))
@@ -232,10 +230,7 @@ def examples(folder: Path, output: Output, *, force: bool) -> None:
     files = {folder / name: text for name, text in _bundled(resources.files("gpucost.examples"))}
     changed = [path for path, text in files.items() if path.exists() and read_file(path) != text]
     if changed and not force:
-        raise InputError(
-            f"{path}: exists and differs from the example; name another DIR, or add --force."
-            for path in changed
-        )
+        raise InputError(Message("error.example-differs", path=str(path)) for path in changed)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(str(path), text)

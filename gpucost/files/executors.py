@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from pricing.errors import InputError, UnreachableError
+from pricing.message import Message
 
 FEWEST_JOBS = 64
 """Fewer are planned sooner in this process alone."""
@@ -64,14 +65,12 @@ def _cluster(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise InputError(
-            "--dask needs the library distributed: install it (pip install distributed)."
-        ) from error
+        raise InputError(Message("error.dask-missing")) from error
     try:
         client = Client(address)
     except (OSError, ValueError) as error:
         raise UnreachableError(
-            f"--dask: no Dask scheduler answers at {address}: {error}; check the address."
+            Message("error.dask-silent", address=address, why=str(error))
         ) from error
     try:
         yield client.get_executor()

@@ -12,6 +12,7 @@ from planner.models.track_record import (
     track_record,
 )
 from pricing.errors import InputError
+from pricing.message import Message
 from providers.private_files import open_private, private_folder
 
 NAME = "outcomes.jsonl"
@@ -65,8 +66,5 @@ def read_history(name: str) -> TrackRecord:
         InputError: there is no such file, or it is not a record of outcomes.
     """
     if not name or not Path(name).is_file():
-        raise InputError(
-            f"--history {name!r}: no such file. `gpucost verify BEFORE AFTER --plan PLAN` keeps "
-            "the record, and `gpucost accuracy --mine` says where it lies."
-        )
+        raise InputError(Message("error.no-history", name=repr(name)))
     return track_record(Path(name).name, read_outcomes(Path(name)))

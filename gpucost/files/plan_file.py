@@ -7,6 +7,7 @@ from pathlib import Path
 from planner.plan.plan import Plan
 from planner.plan.read import read_plan
 from pricing.errors import InputError
+from pricing.message import Message
 
 DEFAULT_PLAN = "plan.json"
 _HEAD_BYTES = 4096
@@ -24,15 +25,9 @@ def load_plan(path: str | Path) -> Plan:
     try:
         return _read(Path(path))
     except FileNotFoundError as error:
-        raise InputError(
-            f"{path}: no such file. `gpucost import TELEMETRY` writes profile.json, then "
-            "`gpucost plan -o plan.json` writes a plan."
-        ) from error
+        raise InputError(Message("error.no-plan", path=str(path))) from error
     except IsADirectoryError as error:
-        raise InputError(
-            f"{path}: is a folder; name a plan in it, or compare its plans with "
-            f"`gpucost diff {path}`."
-        ) from error
+        raise InputError(Message("error.plan-folder", path=str(path))) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
 

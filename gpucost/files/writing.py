@@ -10,6 +10,7 @@ import click
 from platformdirs import user_cache_path, user_state_path
 
 from pricing.errors import InputError
+from pricing.message import Message
 from providers.redaction import redact
 
 _KINDS = {".json": "json", ".md": "md", ".html": "html", ".htm": "html", ".csv": "csv"}
@@ -25,10 +26,7 @@ def kind_of_file(path: str, default: str, allowed: Sequence[str]) -> str:
     kind = _KINDS.get(suffix, "") if suffix else default
     if kind not in allowed:
         fitting = ", ".join(end for end, name in _KINDS.items() if name in allowed)
-        raise InputError(
-            f"{path}: its suffix decides what is written, and {suffix} is none of those written "
-            f"here. Use one of: {fitting}."
-        )
+        raise InputError(Message("error.no-such-kind", path=path, suffix=suffix, fitting=fitting))
     return kind
 
 

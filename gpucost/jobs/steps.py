@@ -21,6 +21,7 @@ from gpucost.jobs.request import JobRequest
 from gpucost.version import __version__
 from pricing.errors import InputError, ProviderError
 from pricing.listing import counted
+from pricing.message import Message
 from providers.ssh.connection import ROOT
 from providers.ssh.shell import RemoteShell, Transfer
 from templates import job_scripts
@@ -104,10 +105,7 @@ def code_of(folder: Path) -> _SentFolder:
     if git is None:
         ignoring = next(folder.rglob(".gitignore"), None)
         if ignoring is not None:
-            raise InputError(
-                f"{ignoring}: git is not installed here, so what it names would be sent; "
-                "install git, or give --sync a folder without .gitignore."
-            )
+            raise InputError(Message("error.no-git", path=str(ignoring)))
         return whole_folder(folder)
     with tempfile.TemporaryDirectory() as empty:
         _git(git, "init", "--quiet", "--bare", empty)

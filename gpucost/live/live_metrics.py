@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from gpucost.files.writing import cache_folder
 from pricing.errors import InputError, ProviderError, UnreachableError
+from pricing.message import Message
 from telemetry.lake import place as lake_place
 from telemetry.readers.column_names import BITMASK, IDENTITY_METRIC, LABELS_METRIC, metrics
 
@@ -102,10 +103,8 @@ def server_of(source: str) -> str:
     except ValueError:
         named, secret = None, None
     if secret is not None:
-        raise InputError(
-            f"prometheus+...: an address with a user or password ends up in logs. Set {USER} and "
-            f"{PASSWORD}, or {TOKEN}, and give the address without."
-        )
+        names = {"user": USER, "password": PASSWORD, "token": TOKEN}
+        raise InputError(Message("error.address-secret", **names))
     if not named or parts.query or parts.fragment:
         raise InputError(f"{source}: not an address. Give prometheus+http://HOST:9090.")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
@@ -119,9 +118,7 @@ def matcher(text: str) -> str:
     """
     match = _MATCHER.fullmatch(text)
     if match is None:
-        raise InputError(
-            f"--match {text}: not LABEL=VALUE. Write --match cluster=a or --match pod=~train.*"
-        )
+        raise InputError(Message("error.not-match", text=text))
     return f"{match[1]}{match[2]}{json.dumps(match[3].strip(chr(34)), ensure_ascii=False)}"
 
 
@@ -141,15 +138,9 @@ def ask_all(query: _LiveQuery, answers: StoredAnswers, say: Callable[[str], None
     with _server(query) as ask:
         names = _names(query, ask)
         if not names and query.recorded:
-            raise InputError(
-                f"{query.name}: no series of the recording rules between those times. Load them "
-                "(gpucost import --recording-rules), or ask without --recorded."
-            )
+            raise InputError(Message("error.no-recorded", server=query.name))
         if not names:
-            raise InputError(
-                f"{query.name}: no GPU metric that gpucost knows between those times (DCGM_FI_*, "
-                "nvidia_smi_*). Check --since and --match, and that it scrapes an exporter."
-            )
+            raise InputError(Message("error.no-gpu-metric", server=query.name))
         parts = list(query.parts())
         todo = [(name, begin, end) for name in names for begin, end in parts]
         named: set[str] = set()

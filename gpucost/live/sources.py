@@ -24,6 +24,7 @@ from planner.profile.model import Profile
 from planner.profile.trials import Serving
 from pricing.errors import InputError, UnreachableError
 from pricing.hardware import matching
+from pricing.message import Message
 from telemetry.folder import FolderReadOptions, NothingToReadError, Skipped
 from telemetry.lake.place import is_address
 from telemetry.readers.hints import Hints
@@ -100,10 +101,7 @@ def read_sources(
         folder_bills = [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
         tell_skipped([skip for skip in skipped if skip.path not in folder_bills], say)
     if not profiles:
-        raise InputError(
-            f"{', '.join((*bills, *folder_bills))}: a bill says what was paid, not how busy GPUs "
-            "were. Add a log of the GPUs on it, or look at the bill alone: `gpucost bill`."
-        )
+        raise InputError(Message("error.bill-alone", names=[*bills, *folder_bills]))
     joined = join_profiles(profiles) if remote else tuple(profiles)
     return _billed(joined, bills, folder_bills, how, say)
 

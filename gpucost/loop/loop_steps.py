@@ -19,6 +19,7 @@ from gpucost.machines.state import CLOCK, open_journal
 from planner.models.document import convert, to_text
 from planner.models.estimate import Interval
 from pricing.errors import InputError, InterruptedByUserError, RefusedError
+from pricing.message import Message
 from pricing.money import Amount
 from providers.interface import Deployment
 from providers.journal.ledger import bill_run
@@ -329,10 +330,7 @@ def _rented(run: Deployment) -> RentedRun:
     is_open = run.ended_at is None
     usd = run.predicted_usd if is_open else bill_run(run, CLOCK.at(0.0)).usd
     if usd is None:
-        raise RefusedError(
-            f"{run.marks.run}: what it costs is not known, so what is left of the budget is not, "
-            f"either; `gpucost show {run.marks.run}` looks."
-        )
+        raise RefusedError(Message("error.spent-unknown", run=run.marks.run))
     launched = any(machine.billed_from is not None for machine in run.machines)
     return RentedRun(run=run.marks.run, is_open=is_open, usd=usd, launched_nothing=not launched)
 

@@ -25,6 +25,7 @@ from planner.models.document import convert
 from planner.models.estimate import Interval
 from planner.signals.compute_share import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
+from pricing.message import Message
 from pricing.money import EXACT, plain, show
 
 if TYPE_CHECKING:
@@ -238,11 +239,7 @@ class Loop:
         elif started[-1].is_open:
             self._take(loop_steps.LoopStep(words=("logs", started[-1].run, "-f")))
         elif not (folder / loop_steps.AFTER).is_file():
-            raise RefusedError(
-                f"{started[-1].run} has ended and left no profile: `gpucost logs "
-                f"{started[-1].run}` says why. Nothing is rented again by itself; --folder NEW "
-                "begins anew."
-            )
+            raise RefusedError(Message("error.run-without-profile", run=started[-1].run))
         for rental in loop_steps.rented((folder,)):
             claim_profile(folder, rental.run)
 

@@ -15,6 +15,7 @@ from gpucost.files.writing import write_file
 from gpucost.prices.cache import kept_files, price_folder
 from pricing.errors import GpucostError, InputError, ProviderError
 from pricing.feeds.feeds import reader
+from pricing.message import Message
 from pricing.refresh.reading import Answers, Feed, FeedReading, FeedRequest, PriceReading
 from providers.price_feed import FeedFiles, FeedServer, Validators
 from providers.provider import Request
@@ -60,10 +61,7 @@ class UpdateRequest:
         texts = [text for text in self.urls if not is_address(text)]
         wrong = [text for text in texts if not text.partition("=")[2]]
         if wrong:
-            raise InputError(
-                f"--url {text}: write FEED=ADDRESS, such as gpuhunt=https://mirror.example/v3"
-                for text in wrong
-            )
+            raise InputError(Message("error.not-feed-address", text=text) for text in wrong)
         return {name: url for name, _, url in (text.partition("=") for text in texts)}
 
 

@@ -28,7 +28,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, ProviderError
-from pricing.message import set_within
+from pricing.message import Message, set_within
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import Passed, Span, check, spans
 from pricing.refresh.reading import Feed, PriceReading, Question
@@ -337,7 +337,7 @@ def pull_catalog(address: str, key: str) -> str:
         fetched = store.unpack(data, verifier(key))
     except ValueError as error:
         raise InputError(
-            f"{address}: the published catalog is refused: {error}; the last good prices stay."
+            Message("error.catalog-refused", address=address, why=str(error))
         ) from None
     if stored.published is not None and (fetched.published or stored.published) < stored.published:
         return ""
@@ -379,7 +379,6 @@ def _made_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be made: {error.strerror}. {CACHE} names another folder."
-        ) from error
+        why = {"folder": str(folder), "why": error.strerror or "", "variable": CACHE}
+        raise InputError(Message("error.no-cache", **why)) from error
     return folder

@@ -14,6 +14,7 @@ from pricing.catalog.offer import ANY_REGION, EVERYWHERE, Offer, read_from
 from pricing.catalog.price_age import SeenPrice, bundled_history, by_price
 from pricing.errors import InputError
 from pricing.hardware import matching
+from pricing.message import Message
 from pricing.money import price_text, without_zeros
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
@@ -220,9 +221,7 @@ def print_history(
     ]
     series = [prices for prices in by_price(matching_readings).values() if len(prices) > 1]
     if not series:
-        raise InputError(
-            "no matching price was read on two days; use fewer filters, or another --purchase."
-        )
+        raise InputError(Message("error.no-two-days"))
     if not print_if_json([_document(prices) for prices in series], output):
         _show(series, output)
 

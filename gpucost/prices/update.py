@@ -12,6 +12,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.feeds.feeds import FEEDS
 from pricing.listing import counted
+from pricing.message import Message
 from pricing.money import price_text
 from pricing.refresh.integrity_gate import RefusedPrice
 from pricing.refresh.reading import Feed, PriceReading
@@ -194,10 +195,7 @@ def _check_providers(names: Iterable[str]) -> None:
     missing = [name for name in names if name not in covered | set(priced())]
     if missing:
         names_text = ", ".join(sorted(covered | set(priced())))
-        raise InputError(
-            f"--provider {name}: no feed tells its prices; {names_text} can be read."
-            for name in missing
-        )
+        raise InputError(Message("error.no-feed-of", name=n, names=names_text) for n in missing)
 
 
 _NAMED = 5

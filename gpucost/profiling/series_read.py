@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.stored_runs import HOST
 from telemetry.profiling.phases import HOST_LOAD, LOADS, MOST_POINTS, TimeLine, time_line
 from telemetry.readers.hints import Hints
@@ -41,8 +42,7 @@ def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[s
     chosen = {name: file for name, file in named if name is not None and name in jobs}
     if sources and not chosen:
         raise InputError(
-            f"--series {' '.join(sources)}: no series of a job of {plan} is there. A series lies "
-            f"beside its profile as NAME{SAMPLES}; `gpucost profile` and `gpucost run` write it."
+            Message("error.no-series", sources=" ".join(sources), plan=plan, ending=SAMPLES)
         )
     points = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
     lines = {name: _line(file, points) for name, file in sorted(chosen.items())}
@@ -66,10 +66,7 @@ def _files(names: Iterable[str]) -> list[Path]:
             continue
         samples = path if name.endswith(SAMPLES) else path.with_name(f"{path.stem}{SAMPLES}")
         if not samples.is_file():
-            raise InputError(
-                f"--series {name}: there is no {samples.name} beside it; `gpucost profile` and "
-                "`gpucost run` write the series that a profile was made of."
-            )
+            raise InputError(Message("error.no-samples", name=name, samples=samples.name))
         files.append(samples)
     return files
 

@@ -282,10 +282,7 @@ def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list
         ]
     match = _MACHINES.fullmatch(name)
     if match is None:
-        raise InputError(
-            f"{name!r}: no machines; write 8xH100 (one machine with 8), 8x1xH100 (8 machines with "
-            "1), or PROVIDER/TYPE."
-        )
+        raise InputError(Message("compare.not-machines", name=repr(name)))
     models = {gpu.name for gpu in matching(match[3])}
     gpus, count = int(match[2] or 1), int(match[1] or 1)
     sold = [

@@ -13,6 +13,7 @@ from planner.plan.job import JobPlan
 from planner.plan.option import Baseline
 from planner.plan.plan import Plan
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import EXACT, Amount, cents
 
 SCHEMA = "gpucost.plan-change/v1"
@@ -156,10 +157,7 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
         InputError: one is per month, the other per run, so that dollars cannot be compared.
     """
     if old.period != new.period:
-        raise InputError(
-            f"one plan is per {old.period}, the other per {new.period}: their dollars cannot be "
-            "compared. Plan both with --work-total, or both without."
-        )
+        raise InputError(Message("error.other-period", old=old.period, new=new.period))
     before, after = _by_name(old), _by_name(new)
     if len(old.jobs) == len(new.jobs) == 1:  # two logs of one job: its name is that of a file
         before = {new.jobs[0].name: old.jobs[0]}

@@ -23,6 +23,7 @@ from planner.plan.option import STAY, Option
 from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
 from pricing.listing import listed
+from pricing.message import Message
 
 _SHOWN = 30
 
@@ -171,10 +172,7 @@ def read_plan(content: Content, origin: str) -> Plan:
     try:
         raw = json.loads(content if isinstance(content, str) else bytes(content))
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{origin}: not valid JSON ({error}). If it is a measurement: `gpucost plan FILE -o "
-            "plan.json`; else write the plan again."
-        ) from error
+        raise InputError(Message("error.plan-not-json", origin=origin, why=str(error))) from error
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{origin}: {_not_this_plan(schema)}")

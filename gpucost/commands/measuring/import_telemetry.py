@@ -18,6 +18,7 @@ from planner.profile.model import Profile
 from pricing.catalog.offer import parse_place
 from pricing.errors import InputError
 from pricing.listing import counted, listed
+from pricing.message import Message
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -56,10 +57,7 @@ def command(
         match=options.pop("match"),
     )
     if live.match and not any(map(is_server, sources)):
-        raise InputError(
-            "--match chooses series of a metrics server, and no SOURCE is the address of one. "
-            "Write prometheus+http://HOST:9090, or choose series in the query that made the file."
-        )
+        raise InputError(Message("error.match-no-server"))
     interval = options.pop("interval")
     hints = Hints(
         format=options.pop("format_name"),
@@ -110,11 +108,7 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
         return [(target, dump(profiles))]
     if not _is_folder(target):
         all_jobs = listed([profile.job.name for profile in profiles], MANY)
-        raise InputError(
-            f"{len(profiles)} jobs are in there ({all_jobs}): give a folder, -o profiles/, for a "
-            "file a job, or choose one with --job NAME. Files of one job: put them into one "
-            "folder, or give each by its name."
-        )
+        raise InputError(Message("error.jobs-in-one-file", n=len(profiles), jobs=all_jobs))
     folder = Path(target)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from gpucost.loop.loop_steps import LoopRequest, run_step, steps_to_come
 from gpucost.loop.looping import begin, print_loop
 from gpucost.views.output import Output, output_options
 from pricing.errors import InputError
+from pricing.message import Message
 
 _FETCHED = ("s3://", "https://", "http://")
 
@@ -35,10 +36,7 @@ def command(words: tuple[str, ...], output: Output, **options: Any) -> None:
     if not words:
         raise InputError("no COMMAND: put it behind --, such as gpucost loop -- python train.py.")
     if options["no_gpu"] and not options["current"]:
-        raise InputError(
-            "--no-gpu measures no GPU, so that no plan can follow: add --machine PROVIDER/TYPE, "
-            "or run it where the GPU is. `gpucost profile --no-gpu` alone says where time goes."
-        )
+        raise InputError(Message("error.loop-no-gpu"))
     request = _request(words, output, options)
     if options["dry_run"]:
         for step in steps_to_come(request):

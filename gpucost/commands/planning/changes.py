@@ -21,6 +21,7 @@ from gpucost.views.plan import print_plan
 from planner.documents.plan_change import JobChange, PlanChange, plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import show
 from templates.language.translate import _, current_language, join, word
 from templates.report_text import causes, moved_text, period_words, signed
@@ -38,9 +39,7 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
     """
     source = Path(folder)
     if not source.is_dir():
-        raise InputError(
-            f"{folder}: no such folder of plans; name two plans, or the folder that holds them."
-        )
+        raise InputError(Message("error.no-folder", folder=folder))
     plans = []
     for path in sorted(source.glob("*.json")):
         try:
@@ -48,17 +47,13 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
         except InputError:
             continue
     if not plans:
-        raise InputError(
-            f"{folder}: holds no plan; `gpucost plan -o {folder}/DAY.json` writes one."
-        )
+        raise InputError(Message("error.no-plan-in", folder=folder))
     plans.sort(key=lambda saved: (saved[1].as_of, saved[0]))
     name, newest = plans[-1]
     before = [saved for saved in plans if newest.as_of - saved[1].as_of >= _WEEK]
     if not before:
-        raise InputError(
-            f"{folder}: no plan is a week older than {name} ({newest.as_of}); "
-            "compare two by hand: gpucost diff OLD NEW."
-        )
+        last = {"name": name, "day": str(newest.as_of)}
+        raise InputError(Message("error.no-week-between", folder=folder, **last))
     return before[-1], plans[-1]
 
 

@@ -16,6 +16,7 @@ from gpucost.views.output import Output, common_options, save_file
 from planner.documents.plan_change import plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
+from pricing.message import Message
 from templates.language.translate import ExchangeRate, reading_plan, showing
 
 
@@ -67,9 +68,7 @@ def _over_time(
     """
     if style != "html":
         if series:
-            raise InputError(
-                f"--series is drawn on the page alone, not with --style {style}: add --style html."
-            )
+            raise InputError(Message("error.series-not-drawn", style=style))
         return {}
     lines = time_lines(path, series, [job.name for job in plan.jobs])
     return {name: asdict(line) for name, line in lines.items()}
