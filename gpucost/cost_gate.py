@@ -81,10 +81,8 @@ class CostGate:
                 continue
             if total > (before * (1 + amount) if is_share else before + amount):
                 more = f"${show(total - before)} more than the ${show(before)} of {self.base}"
-                yield (
-                    f"{name}, ${show(total)} a {period}, is {more}; --fail-over-increase allows "
-                    f"{allowed}."
-                )
+                words = {"total": show(total), "period": period, "more": more, "allowed": allowed}
+                yield Message("error.increase", name=name, **words)
 
 
 def _paid_usd(plan: Plan) -> Decimal | None:

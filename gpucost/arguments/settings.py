@@ -27,6 +27,7 @@ import click
 from platformdirs import user_config_path
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from providers.budgets import MonthlyBudget
@@ -185,11 +186,8 @@ def _not_for_a_project(
                 continue  # a name that does not exist is told as such
             if (section, flag) == ("prices", "url") and is_address(settings[key], with_key=False):
                 continue
-            yield (
-                f"{PROJECT_FILE}: [{section}] {key} is not allowed in a project's file, which may "
-                f"come with a cloned repository. Put it into your own file, {own}, or on the "
-                "command line."
-            )
+            where = {"file": str(PROJECT_FILE), "section": section, "key": key}
+            yield Message("error.not-a-projects", **where, own=str(own))
 
 
 def _adopt(

@@ -501,10 +501,11 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
         default=None,
     )
     typed = as_typed(best.place) if best else "PROVIDER/TYPE --price USD"
+    machine = {"place": offer.place, "gpu": offer.gpu, "gib": offer.gpu_memory_gib}
+    name, without = profile.job.name, Message("error.without-machine") if gpu else ""
+    advice = {"typed": typed, "without": without}
     raise InputError(
-        f"{profile.job.name}: the recording {recorded}, but {offer.place} has {offer.gpu} with "
-        f"{offer.gpu_memory_gib:g} GiB: another machine was measured. Name it, such as --machine "
-        f"{typed}{', or leave --machine out' if gpu else ''}."
+        Message("error.other-machine", name=name, recorded=recorded, **machine, **advice)
     )
 
 

@@ -243,9 +243,9 @@ def _that_hold(machines: list[_Machines], profile: Profile | None) -> list[_Mach
     holding = [m for m in machines if holds(m.offer, m.gpus, profile, model, need_gib)]
     if not holding:
         most_gib = max(gpu_memory_gib(side.offer) for side in machines)
+        sizes = {"need": need_gib, "most": most_gib}
         raise InputError(
-            f"{machines[0].name}: {profile.job.name} holds {need_gib:.1f} GiB on a GPU, and this "
-            f"one has {most_gib:.1f}; name a GPU with more memory."
+            Message("compare.no-room", name=machines[0].name, job=profile.job.name, **sizes)
         )
     return holding
 
@@ -298,8 +298,6 @@ def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list
     if not machines:
         counts = ", ".join(f"{n:g}" for n in sorted({offer.gpu_count for offer in sold}))
         seller = f" of {', '.join(providers)}" if providers else ""
-        raise InputError(
-            f"{name}: no offer{seller} is one machine with {gpus} {match[3]}; there are machines "
-            f"with {counts or 'none'} of them. List them: gpucost prices --gpu {match[3]}"
-        )
+        sizes = {"gpus": gpus, "gpu": match[3], "counts": counts or "none"}
+        raise InputError(Message("compare.no-machine", name=name, seller=seller, **sizes))
     return machines

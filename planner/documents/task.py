@@ -16,6 +16,7 @@ from planner.plan.bill import CLUSTER, RentedOffer, that_start, tools
 from planner.plan.read import FoundOption
 from pricing.catalog.offer import BOUGHT, EVERYWHERE
 from pricing.errors import InputError
+from pricing.message import Message
 
 _NAME = re.compile(r"[^a-z0-9]+")
 AutoscalerKind = Literal["keda", "hpa"]
@@ -177,12 +178,8 @@ def make_task(tool: str, option: FoundOption, recipe: Recipe, request: TaskReque
 def _refusals(tool: str, option: FoundOption, offer: RentedOffer) -> list[str]:
     row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
     if tool != CLUSTER and offer.purchase not in BOUGHT:
-        reasons = (
-            f"{option.name}: {where} is planned as {offer.purchase}, and {row.title} rents on "
-            f"demand or spot only. Buy the term at {offer.provider} and start the job there, or "
-            "export an option of `gpucost plan --purchase on_demand`."
-        )
-        return [reasons]
+        terms = {"machine": where, "purchase": offer.purchase, "provider": offer.provider}
+        return [Message("error.no-terms", option=option.name, tool=row.title, **terms)]
     if tool != CLUSTER and not row.can_start(offer):
         alternatives = that_start(offer)
         how = (
@@ -228,15 +225,9 @@ def _unscalable(tool: str, option: FoundOption, request: TaskRequest) -> Iterato
     if tool != CLUSTER:
         yield f"{flag}: {tools()[tool].title} is told no schedule of copies; --to kubernetes is."
     elif not scaling or len(scaling.by_hour) == 1 or request.ttl_s is not None:
-        yield (
-            f"{flag}: the copies of {option.name} do not follow demand: state job.demand_by_hour, "
-            "take an option with `scale-down`, and give no --ttl."
-        )
+        yield Message("error.no-demand", flag=flag, option=option.name)
     elif request.autoscaler == "hpa" and scaling.fewest == 0:
-        yield (
-            f"--autoscaler hpa: {option.name} runs no copy at times, and a HorizontalPodAutoscaler "
-            "keeps one; --autoscaler keda goes to none."
-        )
+        yield Message("error.hpa-to-none", option=option.name)
 
 
 def _autoscaler(tool: str, option: FoundOption, request: TaskRequest) -> Autoscaler | None:

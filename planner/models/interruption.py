@@ -21,6 +21,7 @@ import msgspec
 
 from planner.models.document import Number
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 _SECONDS_PER_MONTH = float(HOURS_PER_MONTH) * 3600.0
@@ -95,10 +96,8 @@ def expected_billed(
     exponent = (tau + checkpoints.write_s) / mean_up_s
     restarts = checkpoints.restart_s / mean_up_s
     if exponent > math.log(_LONGEST_FACTOR) or restarts > math.log(_LONGEST_FACTOR):
-        raise InputError(
-            f"interruptions every {mean_up_s / 60.0:.0f} minutes leave no time for work between "
-            f"checkpoints of {checkpoints.write_s:.0f} s; use on-demand capacity."
-        )
+        times = {"minutes": mean_up_s / 60.0, "seconds": checkpoints.write_s}
+        raise InputError(Message("error.no-time-between", **times))
     segments = work_s / tau
     total = mean_up_s * math.exp(restarts) * math.expm1(exponent) * segments
     written = segments * checkpoints.write_s

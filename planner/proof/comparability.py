@@ -12,6 +12,7 @@ from planner.profile.source import slice_named
 from planner.proof.speed import StepRow, t_quantile
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.message import Message
 
 _ALIKE = 0.01  # sizes of data and models are told in different ways; no job changes by so little
 
@@ -121,11 +122,8 @@ def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> C
         elif _agree(old, new):
             topics["agreed"].append(topic)
         elif must and topic not in changed:
-            problems.append(
-                f"{topic}: {_shown(old)} before, {_shown(new)} after: two different jobs "
-                f"prove nothing. If it is one job and that was changed on purpose: --changed "
-                f"{topic}."
-            )
+            values = {"old": _shown(old), "new": _shown(new)}
+            problems.append(Message("error.two-jobs", topic=topic, **values))
         else:
             expected = topic in changed
             differs.append(

@@ -23,6 +23,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.listing import listed
+from pricing.message import Message
 from pricing.money import EXACT, sum_exactly
 
 Period = Literal["month", "run"]
@@ -242,12 +243,10 @@ def option_run(
     if named is not None:
         option = find_option(plan, named)
         if option.offer and (on_a_part or not _gpus_fit(option.offer, option.count, after)):
-            raise InputError(
-                f"--option {named} is on {option.count * option.offer.gpu_count:g}x "
-                f"{option.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}"
-                f"{f' ({piece})' if piece else ''}: name the option that was run, or leave "
-                "--option out."
-            )
+            machines = option.count * option.offer.gpu_count
+            planned = f"{machines:g}x {option.offer.gpu}"
+            ran = f"{after.gpu_count}x {after.hardware.gpu}{f' ({piece})' if piece else ''}"
+            raise InputError(Message("error.other-gpus", option=named, planned=planned, ran=ran))
         return option
     if on_a_part:
         return None
@@ -309,10 +308,7 @@ def _job(plan: Plan, before: Profile) -> JobPlan:
         return plan.jobs[0]
     if not named:
         names = listed([job.name for job in plan.jobs])
-        raise InputError(
-            f"the plan has no job {before.job.name!r} (it has {names}); give its plan, "
-            "or --option JOB/ID."
-        )
+        raise InputError(Message("error.no-such-job", job=repr(before.job.name), names=names))
     return named[0]
 
 
