@@ -97,21 +97,6 @@ def _explained(line: str, word: _Word) -> tuple[str, bool]:
     return line, False
 
 
-# Limits of the job come first, then ways to buy. That a machine has GPUs which the job does not
-# use, or one that nobody knows, is not asked.
-_ASKED = (
-    "memory",
-    "latency",
-    "slowdown",
-    "deadline",
-    "budget",
-    "interconnect",
-    "region",
-    "stale-price",
-    "purchase",
-    "capability",
-    "unavailable",
-)
 _KINDS_A_REASON = 2
 _FIGURE = re.compile(r"[\d.,]+")
 
@@ -126,11 +111,11 @@ def why_not(job: JobPlan) -> list[tuple[Rejected, int]]:
     for reject in sorted(
         job.rejected, key=lambda r: (not r.offer.startswith(f"{today}/"), r.offer)
     ):
-        if reject.reason in _ASKED:
+        if reject.reason in report_text.CODES["asked"]:
             kind = (reject.reason, _FIGURE.sub("", reject.detail))
             kinds.setdefault(kind, []).append(reject)
     shown: list[tuple[Rejected, int]] = []
-    for reason in _ASKED:
+    for reason in report_text.CODES["asked"]:
         same_reason = [same for (kind, _), same in kinds.items() if kind == reason]
         same_reason.sort(key=lambda same: -len(same))
         shown += [(same[0], len(same) - 1) for same in same_reason[:_KINDS_A_REASON]]

@@ -5,6 +5,8 @@ Nothing is worked out here beyond rounding and percentages: what is said is in t
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from pricing import money
@@ -27,6 +29,13 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     Way = Baseline | Option
 
 STAY = "o0"
+CODES: Mapping[str, tuple[str, ...]] = {
+    kind: tuple(codes.split())
+    for kind, codes in tomllib.loads(
+        (files("templates.reports") / "codes.toml").read_text(encoding="utf-8")
+    ).items()
+}
+"""Codes that a report treats alike, by what they have in common."""
 
 _PERIODS: Mapping[str, str] = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0

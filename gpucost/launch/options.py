@@ -205,21 +205,8 @@ def bootstrap_of(
 
 
 _OF_MACHINES = (
-    "placement",
-    "ssh_key",
-    "ssh_from",
-    "subnet",
-    "security_group",
-    "image",
-    "idle",
-    "power_cap",
-    "mig",
-    "run",
-    "sync",
-    "data",
-    "collect",
-    "recipe",
-    "container",
+    "placement ssh-key ssh-from subnet security-group image idle power-cap mig run sync data "
+    "collect recipe container"
 )
 """Options that say what is done on a machine of its own; a cluster sets its nodes up itself."""
 
@@ -242,7 +229,7 @@ def check_pool(typed: Mapping[str, Any]) -> None:
     problems = []
     if not typed["kubernetes"].strip():
         problems.append(Message("launch.pool-empty"))
-    wrong = [f"--{name.replace('_', '-')}" for name in _OF_MACHINES if typed.get(name)]
+    wrong = [f"--{flag}" for flag in _OF_MACHINES.split() if typed.get(flag.replace("-", "_"))]
     if wrong:
         problems.append(Message("launch.pool-options", flags=", ".join(wrong)))
     if (low is None) != (high is None):

@@ -1,11 +1,11 @@
 """Documents of commands that print a few rows or lines: each is these fields and no other."""
 
-from collections.abc import Mapping
+import json
 from datetime import date
+from importlib.resources import files
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from gpucost.schemas.documents import one_of
 from planner.json_schema import Schema
@@ -14,7 +14,7 @@ from planner.plan.bill import CostRange
 from planner.plan.job import Remedy
 from planner.signals.finding import Finding
 from pricing.money import Amount
-from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
+from telemetry.recording.recording import GpuIdentity
 
 
 class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,106 +149,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...]
 
 
-_NUMBER = {"type": ["number", "null"]}
-
-
-class CaptureBegin(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line: what is measured, and on what. It is open.
-
-    Attributes:
-        capture: `gpucost.capture/v1`.
-        t_s: when it began, since 1970 UTC.
-        job: its name; None for the whole machine.
-        interval_s: between readings.
-    """
-
-    capture: str
-    t_s: float
-    job: str | None
-    interval_s: float
-
-
-class CaptureEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that holds one of these.
-
-    Attributes:
-        facts: what became known, or changed, since the first line, in place of the earlier ones.
-        note: what a reader of the profile should know, one sentence.
-        device_notes: what is to be known of the devices, in place of the earlier sentences.
-        end: of the last line: when, since 1970 UTC; where it is missing, the measurement was cut
-            off [s].
-    """
-
-    facts: Mapping[str, object] | UnsetType = UNSET
-    note: str | UnsetType = UNSET
-    device_notes: tuple[str, ...] | UnsetType = UNSET
-    end: float | UnsetType = UNSET
-
-
-class CaptureSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """A series of readings, of a GPU or of the host.
-
-    Attributes:
-        columns: what its rows hold: slots, or fields of the host.
-        id: the number that its rows begin with.
-        gpu: the device; left out of the host's.
-        host: true, of the host's series; left out of others.
-    """
-
-    columns: tuple[str, ...]
-    id: int
-    gpu: GpuIdentity | UnsetType = UNSET
-    host: bool | UnsetType = UNSET
-
-
-class CaptureBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """Readings of one series over a stretch of a long capture, as distributions.
-
-    Attributes:
-        folded: the number of the series.
-        t_s: when it begins and ends, since 1970 UTC.
-        n: instants that were read.
-        points: by reading, values and the seconds that they stood.
-        means: by reading, of each of equal parts of the time.
-        counts: by counter, where each part begins.
-    """
-
-    folded: int
-    t_s: tuple[float, float]
-    n: int
-    points: Mapping[str, tuple[tuple[float, float], ...]]
-    means: Mapping[str, tuple[float | None, ...]]
-    counts: Mapping[str, tuple[float | None, ...]]
-
-
-class CaptureEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probe in the program wrote down. It is open.
-
-    Attributes:
-        event: what happened.
-    """
-
-    event: str
-
-
-_KINDS = (CaptureBegin, CaptureSeries, CaptureBlock, CaptureEvent, CaptureEntry)
-
-
 def schema() -> Schema:
     """Return the JSON Schema (2020-12) of a line of a capture."""
-    document = one_of("capture", "A line of a capture.", _KINDS)
-    definitions = document["$defs"]
-    definitions["CaptureBegin"]["properties"]["capture"]["const"] = CAPTURE_SCHEMA
-    for kind in ("CaptureBegin", "CaptureEvent"):
-        definitions[kind]["additionalProperties"] = True
-    definitions["CaptureEntry"] |= {"minProperties": 1, "maxProperties": 1}
-    definitions["CaptureReadings"] = {
-        "description": "Readings of one instant: the number of the series, seconds since 1970 UTC, "
-        "and a value for each of its columns; null where there was none.",
-        "type": "array",
-        "prefixItems": [{"type": "integer"}, {"type": "number"}],
-        "items": _NUMBER,
-        "minItems": 3,
-    }
-    document["anyOf"].append({"$ref": "#/$defs/CaptureReadings"})
-    return document
+    document: Schema = json.loads(files("gpucost.schemas").joinpath("capture.json").read_bytes())
+    devices = one_of("devices", "The devices of a capture.", (GpuIdentity,))["$defs"]
+    return {**document, "$defs": document["$defs"] | devices}

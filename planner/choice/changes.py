@@ -6,7 +6,7 @@ from functools import lru_cache
 from planner.actions import ACTIONS, Action
 from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext
-from planner.choice.feasibility import unproven
+from planner.choice.feasibility import is_split_server, unproven
 from planner.choice.offers import OnSale
 from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
@@ -76,7 +76,7 @@ def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[st
         changes.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
     if not size.today and after < context.measured.gpu_count:  # some of which may do nothing
         changes.append("fewer-gpus")
-    if after not in {before, 1} and size.machines == 1 and context.profile.job.splits_the_model:
+    if after not in {before, 1} and size.machines == 1 and is_split_server(context):
         changes.append("resplit")
     if today is not None and today.provider != offer.provider:
         changes.append("move-provider")

@@ -86,14 +86,20 @@ def _how_many(size: OnSale, context: JobContext) -> Why | None:
     return None
 
 
+def is_split_server(context: JobContext) -> bool:
+    """Return whether the job is a server of a language model that is split over its GPUs."""
+    return context.work.service is not None and context.profile.job.splits_the_model
+
+
 def _cut_anew(size: OnSale, context: JobContext) -> bool:
     """Return whether a server of a language model is split over another number of GPUs.
 
     Memory, bandwidth and the targets count, not the GPUs; more of them only for a missed target.
     """
-    splits = context.work.service is not None and context.profile.job.splits_the_model
     fewer = size.used < context.profile.gpu_count or context.baseline.must_change
-    return splits and fewer and size.machines == 1 and GPUS_PER_NODE % size.used == 0
+    return (
+        is_split_server(context) and fewer and size.machines == 1 and GPUS_PER_NODE % size.used == 0
+    )
 
 
 def may_run_together(offer: Offer, gpu_count: int, context: JobContext) -> bool:

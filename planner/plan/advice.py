@@ -387,7 +387,8 @@ def _chosen(option: Option, context: JobContext) -> Now:
     command = f"gpucost run plan.json --option {_named(context, option.id)} -- COMMAND"
     if option.actions and not any(ACTIONS[code].in_process for code in option.actions):
         command = _way(ACTIONS[option.actions[0]])
-    return _step(option.actions, command, saves, option.benefit.effort_hours, context)
+    step = _step(option.actions, command, saves, option.benefit.effort_hours, context)
+    return msgspec.structs.replace(step, option=option.id)
 
 
 def _step(

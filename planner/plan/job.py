@@ -104,6 +104,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         time_factor: hours of the job with it, over today's.
         pays_back_periods: until the expected saving has paid for its work.
         effort_hours: engineering time, our estimate.
+        option: the id of the listed option that it is; left out where it is none.
     """
 
     kind: Literal["end", "try"]
@@ -115,6 +116,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     time_factor: Number | None = None
     pays_back_periods: Number | None = None
     effort_hours: Number | None = None
+    option: OptionId | UnsetType = UNSET
 
     @property
     def mends_limit(self) -> bool:

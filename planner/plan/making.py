@@ -201,9 +201,8 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
     """Return what the plan answers: now, next, the cheapest, what proves it, why it stays."""
     choice, cheapest, now = job.choice, job.option(job.named.cheapest), job.now
     fails = document.verdict is not document.program_finding  # first another host, then its cures
-    moves = choice is not None and (fails or not job.baseline.is_here(choice.offer))
-    if choice and now and now.usd and now.usd.mid == cents(choice.cost):
-        moves = moves and now.actions != choice.actions  # else to go there is what is done now
+    is_now = choice is not None and now is not None and now.option == choice.id
+    moves = choice is not None and not is_now and (fails or not job.baseline.is_here(choice.offer))
     is_said = cheapest is None or cheapest is choice
     if now is not None and cheapest is not None and not is_said:
         is_same = cheapest.actions == now.actions and job.baseline.is_here(cheapest.offer)

@@ -31,11 +31,6 @@ _NONE = "-"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
 _GRAVE = ("high", "medium")
-_OPEN = frozenset(
-    f"keep.{why}"
-    for why in ("too-little-seen", "parts-seen", "mostly-start-up", "unknown", "work", "not-sure")
-) | {"keep.gpu-unlisted"}
-"""Codes of reasons to stay that a measurement, a lower price or a longer horizon may remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +314,11 @@ def stay(job: JobPlan) -> str:
     if reason is None and not today.breaks:
         return _("Keep it.")
     why = translate_text(reason or _("nothing within what was asked for is surely cheaper."))
-    if any(saved.code in _OPEN for text, saved in job.messages.items() if text in (reason or "")):
+    if any(
+        saved.code in report_text.CODES["open"]
+        for text, saved in job.messages.items()
+        if text in (reason or "")
+    ):
         return _("Keep it for now: {why}", why=why)
     return _("Keep it: {why}", why=why)
 

@@ -17,6 +17,7 @@ from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, plan_file, translate_text, word
 from templates.report_text import (
+    CODES,
     cost_range,
     machine_name,
     money_range,
@@ -264,36 +265,11 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
 _SMALL_PARTS = ("boot-disk", "address")  # a few dollars a month
 
 
-_FIRST = frozenset(
-    (
-        "cluster.not-sold",
-        "note.gpu-unlisted",
-        "note.gpu-unlisted-near",
-        "note.other-gpu",
-        "note.gaps",
-        "note.by-sm-activity",
-        "note.gpus-unread",
-        "note.paid-until",
-        "note.replicas-of-gpus",
-        "read.host-columns",
-        "read.moved",
-        "read.no-seconds",
-        "read.rows-as-gpus",
-        "read.several-slices",
-        "read.slice-unknown",
-        "read.unit-changes",
-        "read.world",
-        "invoice.covered",
-    )
-)
-"""Codes of warnings that change what every figure of a screen means."""
-
-
 def doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
     """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
     for warning in (*plan.warnings, *plan.assumptions):
         job, note = note_of(warning)
-        if note is not None and note.code in _FIRST and name in {None, job}:
+        if note is not None and note.code in CODES["first"] and name in {None, job}:
             text = translate_text(note if name else warning)
             text = text.removeprefix(f"{name}{_(': ')}")
             yield f"{text[0].upper()}{text[1:]}"
@@ -320,16 +296,13 @@ def _job_died(job: JobPlan, plan: Plan) -> tuple[str, str, Decimal | None] | Non
     """Return why the job left its GPU, as code and in words, and what nothing running costs."""
     for warning in plan.warnings:
         name, note = note_of(warning)
-        if note is None or name != job.name or note.code not in _DIED:
+        if note is None or name != job.name or note.code not in CODES["died"]:
             continue
         paid = job.baseline.cost.total
         if paid is None or any(finding.code == _LEFT_ON for finding in job.findings):
             return note.code, translate_text(note), None
         return note.code, translate_text(note), paid * Decimal(str(note.params["share"]))
     return None
-
-
-_DIED = frozenset(("read.out-of-memory", "read.out-of-memory-again", "read.job-ended"))
 
 
 def _schedules(job: JobPlan, actions: Sequence[Action]) -> list[Line]:
@@ -384,24 +357,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
 
 def _unbilled(job: JobPlan, plan: Plan) -> Iterator[str]:
     """Yield what is in no bill although the job reads it."""
-    for note in _notes(job, plan.assumptions, *_UNBILLED):
+    for note in _notes(job, plan.assumptions, *CODES["unbilled"]):
         yield _("Storage of {gib} GiB is not included.", gib=f"{note.params['gib']:,g}")
-
-
-_UNBILLED = ("note.data-elsewhere", "note.data-unbilled")
-_WAITS = frozenset(
-    (
-        "bursty-interactive",
-        "data-loading",
-        "host-bound",
-        "host-to-device",
-        "idle",
-        "idle-held",
-        "under-used-inference",
-        "unmeasured",
-    )
-)
-"""Codes of findings whose waste, where it is not timed, is all time in which no kernel runs."""
 
 
 def _wasted(job: JobPlan, died: tuple[str, str, Decimal | None] | None) -> Iterator[Line]:
@@ -466,7 +423,7 @@ def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
     """
     if lost is None or first is None or first.waste_usd is None or lost >= first.waste_usd:
         return _ZERO
-    return lost if first.code in _WAITS and first.confidence != "measured" else _ZERO
+    return lost if first.code in CODES["waits"] and first.confidence != "measured" else _ZERO
 
 
 def _waste(

@@ -418,6 +418,15 @@ def test_more_and_fewer_gpus_are_actions() -> None:
     assert planned.options[0].actions == ("fewer-gpus",)
 
 
+def test_a_sharded_training_is_not_told_what_a_server_is_started_with() -> None:
+    """`resplit` is --tensor-parallel-size of a server; a training on half of its GPUs has fewer."""
+    eight = sold("eight", "14.00", gpu_count=8, interconnect="nvlink")
+    four = sold("four", "5.00", gpu_count=4, interconnect="nvlink")
+    sharded = a_profile(gpu_count=8, interconnect="nvlink", hours=10.0, parallelism="fsdp")
+    (planned,) = plan(running(sharded, eight), offers=(eight, four)).jobs
+    assert {option.actions for option in planned.options} == {("fewer-gpus",)}
+
+
 @pytest.mark.parametrize(("price", "recommended"), [("0.50", "o1"), ("1.20", "o0")])
 def test_unrated_spot_that_was_asked_for_must_save_at_twice_its_hours(
     price: str, recommended: str

@@ -26,6 +26,7 @@ def test_fewer_gpus_name_their_machine_and_what_it_costs() -> None:
     (job,) = plan(half_used(), offers=(PAIR, SINGLE), machine_only=True).jobs
     assert job.now is not None
     assert job.now.actions == ("fewer-gpus",)
+    assert job.now.option == job.recommended != "o0"
     assert "1 on example/single" in job.now.what
     assert job.now.usd is not None
     assert job.now.usd.mid == pytest.approx(Decimal(800), rel=Decimal("0.01"))

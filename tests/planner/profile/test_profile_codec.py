@@ -141,6 +141,7 @@ def test_a_list_says_which_profile_is_wrong(number: int) -> None:
         (b"PAR1" + bytes(range(256)), "not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"job":' * 100_000, "nested too deeply"),
+        (b'{"job": {"messages": ' + b'{"a":' * 200 + b"1" + b"}" * 202, "nested too deeply"),
         (b'{"job": {"parameters": ' + b"9" * 5000 + b"}}", "p.json"),
     ],
 )
