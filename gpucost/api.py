@@ -56,7 +56,7 @@ def read_telemetry(
     profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
         names = listed([profile.job.name for profile in profiles], 10)
-        raise InputError(Message("error.several-jobs", names=names))
+        raise InputError(Message("input.several-jobs", names=names))
     return profiles[0]
 
 

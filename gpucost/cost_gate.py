@@ -36,7 +36,7 @@ class CostGate:
 
     def __post_init__(self) -> None:
         if (self.increase is None) != (self.base is None):
-            raise InputError(Message("error.increase-of-what"))
+            raise InputError(Message("input.increase-of-what"))
 
     def check(self, plan: Plan, output: Output) -> int:
         """Return the exit code; print on standard error what trips, quiet or not.
@@ -48,7 +48,7 @@ class CostGate:
             return 0
         total = plan.recommended
         if total is not None and total.unknown:
-            raise InputError(Message("error.gate-unknown", jobs=total.unknown))
+            raise InputError(Message("input.gate-unknown", jobs=total.unknown))
         if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
         usd = recommended_usd(plan)
@@ -69,7 +69,7 @@ class CostGate:
         base = load_plan(self.base)
         if base.period != period:
             plans = {"base": self.base or "", "before": base.period, "now": period}
-            raise InputError(Message("error.periods-differ", **plans))
+            raise InputError(Message("input.periods-differ", **plans))
         amount, is_share = self.increase
         allowed = f"{amount * 100:f}%" if is_share else f"${show(amount)}"
         compared = {
@@ -81,8 +81,8 @@ class CostGate:
                 continue
             if total > (before * (1 + amount) if is_share else before + amount):
                 more = f"${show(total - before)} more than the ${show(before)} of {self.base}"
-                words = {"total": show(total), "period": period, "more": more, "allowed": allowed}
-                yield Message("error.increase", name=name, **words)
+                figures = {"total": show(total), "period": period, "more": more, "allowed": allowed}
+                yield Message("input.increase", name=name, **figures)
 
 
 def _paid_usd(plan: Plan) -> Decimal | None:

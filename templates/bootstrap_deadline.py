@@ -4,26 +4,24 @@ The watch is a service that systemd starts before anything that waits for cloud-
 when it dies, and that a timer starts anew should somebody stop it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
+import msgspec
 
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((files("templates.bootstrap") / name).read_text(encoding="utf-8"))
-
-
+_FOLDER = files("templates.bootstrap")
 ENDS = ("poweroff", "api", "none")
 """How a machine ends: by powering off, which terminates it; by its provider's API; not at all."""
 
 ANY_DAY = datetime(2100, 1, 1, tzinfo=UTC)
 """In place of a deadline that nobody knows yet: the length of its life ends the machine."""
 
-WATCH: Mapping[str, Any] = MappingProxyType(_table("watch.toml"))
-"""What the scripts of the watch wait for, and how they power off."""
+WATCH: Mapping[str, int] = msgspec.toml.decode(
+    (_FOLDER / "watch.toml").read_bytes(), type=dict[str, int]
+)
+"""What the scripts of the watch wait for, in seconds."""
 
 LEAST_IDLE_S = 60
 """The shortest idle time after which a machine may end itself: several looks."""
@@ -33,9 +31,17 @@ _IDLE_WARNING_S = 300
 CLUSTER_S = 240
 """What looks after pools in a cluster looks each minute, has a pod to start, and calls of 20 s."""
 
+POWER_OFFS = (
+    "systemctl poweroff",
+    "systemctl poweroff",
+    "systemctl poweroff --force",
+    "systemctl poweroff --force --force",
+)
+"""With time for programs to save, then without; what comes after these nothing can hold up."""
+
 END_S: Mapping[str, int] = MappingProxyType(
     {
-        "poweroff": WATCH["tick_s"] + WATCH["retry_s"] * len(WATCH["power_offs"]),
+        "poweroff": WATCH["tick_s"] + WATCH["retry_s"] * len(POWER_OFFS),
         "api": WATCH["tick_s"] + WATCH["id_s"] + WATCH["call_s"],
         "cluster": CLUSTER_S,
         "none": 0,
@@ -66,10 +72,11 @@ UNITS: Mapping[str, str] = MappingProxyType(
 which waits for cloud-init."""
 
 
-def deadline_values(deadline: datetime, idle_s: int | None) -> dict[str, Any]:
+def deadline_values(deadline: datetime, idle_s: int | None) -> dict[str, object]:
     """Return what the scripts need to know of a deadline, an aware time, and of the idle rule."""
     return {
         **WATCH,
+        "power_offs": POWER_OFFS,
         "ends_at": "by its length of life" if deadline == ANY_DAY else f"at {_calendar(deadline)}",
         "deadline": _calendar(deadline),
         "deadline_s": int(deadline.timestamp()),
@@ -91,7 +98,9 @@ MPS: Mapping[str, str] = MappingProxyType(
 """Where jobs find the control daemon of MPS; bootstrap.sh starts it there."""
 
 
-NOTICES: Mapping[str, Mapping[str, str]] = _table("notices.toml")
+NOTICES: Mapping[str, Mapping[str, str]] = msgspec.toml.decode(
+    (_FOLDER / "notices.toml").read_bytes(), type=dict[str, dict[str, str]]
+)
 """By provider: header of the call, where to ask, what the answer holds, seconds left at least.
 
 `at_risk_url` and `at_risk_says`: the same of what comes later, or perhaps; it stops nothing yet.

@@ -37,7 +37,7 @@ def plain_word(name: str, value: str) -> str:
         InputError: it has other characters, or more than 120.
     """
     if not _WORD.fullmatch(value):
-        raise InputError(Message("error.not-plain", name=name, value=shown(value)))
+        raise InputError(Message("input.not-plain", name=name, value=shown(value)))
     return value
 
 

@@ -92,12 +92,12 @@ class Budget:
             RefusedError: there is no budget, or it would be more than what is left.
         """
         if self.usd is None:
-            raise RefusedError(Message("error.no-budget"))
+            raise RefusedError(Message("input.no-budget"))
         with self._opened() as file:
             remaining = self.usd - _spent(_caps(file, self.folder / FILE), billed)
             if cap > remaining:
-                left = {"left": show(max(remaining, Decimal(0))), "budget": show(self.usd)}
-                raise RefusedError(Message("error.over-budget", cap=show(cap), **left))
+                amounts = {"left": show(max(remaining, Decimal(0))), "budget": show(self.usd)}
+                raise RefusedError(Message("input.over-budget", cap=show(cap), **amounts))
             if run:
                 _write(file, run, cap)
         return remaining - cap
@@ -135,7 +135,7 @@ def _caps(file: int, path: Path) -> dict[str, Decimal]:
             entry = json.loads(line)
             caps[str(entry["run"])] = Decimal(entry["cap_usd"])
         except (ValueError, KeyError, TypeError, InvalidOperation):
-            raise RefusedError(Message("error.caps-damaged", path=str(path), line=number)) from None
+            raise RefusedError(Message("input.caps-damaged", path=str(path), line=number)) from None
     return caps
 
 
@@ -245,12 +245,12 @@ class BudgetGuard:
         with self._lock:
             shown = self._tokens.pop(token, None)
             if shown is None or shown.until <= self._clock():
-                raise RefusedError(Message("error.token-unknown"))
+                raise RefusedError(Message("input.token-unknown"))
             if shown.request != request:
-                raise RefusedError(Message("error.token-differs"))
+                raise RefusedError(Message("input.token-differs"))
             cloud, launch = _previewed(request)
             if _terms(launch) != shown.terms:
-                raise RefusedError(Message("error.terms-changed"))
+                raise RefusedError(Message("input.terms-changed"))
             return self._launched(cloud, launch)
 
     def _launched(self, cloud: Cloud, launch: Preview) -> str:
@@ -303,7 +303,7 @@ def _previewed(request: AgentLaunch) -> tuple[Cloud, Preview]:
 def _choice(request: AgentLaunch) -> LaunchChoice:
     """Return what is to be launched, at its first place only: the one that is previewed."""
     if bool(request.type) == bool(request.plan):
-        raise InputError(Message("error.no-launch"))
+        raise InputError(Message("input.no-launch"))
     catalog = load_catalog(today())
     if request.type:
         choice = choose_type(

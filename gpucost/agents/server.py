@@ -419,7 +419,7 @@ def _machines(desk: _ToolServer) -> list[Tool]:
 
         def work() -> _ToolAnswer:
             if run not in desk.spending.budget.runs():
-                raise RefusedError(Message("error.not-agents", run=answers.shown(run)))
+                raise RefusedError(Message("input.not-agents", run=answers.shown(run)))
             _, notes = desk.command("down", run, "--yes")
             return _ToolAnswer(document={"run": run, "gone": True, "said": notes.splitlines()})
 

@@ -4,21 +4,30 @@
 `gpucost prices update --provider aws`: a sub-command may stand anywhere among the options.
 """
 
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
 import click
+import msgspec
 
 from gpucost.arguments.settings import long_options
 from pricing.errors import InputError
 
 OTHERS = "Options"
 _ALL = "gpucost.all-options"
-_FOREIGN = "{flag} does not go with {command}; leave it out."
-_SECTIONS: Mapping[str, Any] = tomllib.loads(
-    files("gpucost.arguments").joinpath("help.toml").read_text(encoding="utf-8")
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """How a command lists its options; `foreign` is said of one of another sub-command."""
+
+    groups: dict[str, str] = {}
+    rare: str = ""
+    foreign: str = "{flag} does not go with {command}; leave it out."
+
+
+_SECTIONS = msgspec.toml.decode(
+    files("gpucost.arguments").joinpath("help.toml").read_bytes(), type=dict[str, _Listing]
 )
 
 
@@ -32,10 +41,9 @@ class GroupedCommand(click.Command):
     def __init__(self, *args: Any, listed: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - click's
         """Take a section of help.toml; without one all options stand in one list."""
         super().__init__(*args, **kwargs)
-        section = _SECTIONS.get(listed, {})
-        self.groups: Mapping[str, str] = section.get("groups", {})
-        self.foreign: str = section.get("foreign", _FOREIGN)
-        self.rare = frozenset(section.get("rare", "").split())
+        listing = _SECTIONS.get(listed, _Listing())
+        self.groups, self.foreign = listing.groups, listing.foreign
+        self.rare = frozenset(listing.rare.split())
         if self.rare:
             self.params.append(_help_all(len(self.rare)))
 

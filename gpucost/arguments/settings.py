@@ -187,7 +187,7 @@ def _not_for_a_project(
             if (section, flag) == ("prices", "url") and is_address(settings[key], with_key=False):
                 continue
             where = {"file": str(PROJECT_FILE), "section": section, "key": key}
-            yield Message("error.not-a-projects", **where, own=str(own))
+            yield Message("input.not-a-projects", **where, own=str(own))
 
 
 def _adopt(

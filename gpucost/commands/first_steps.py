@@ -171,7 +171,7 @@ def init(
     )
     asking = not yes and sys.stdin.isatty()
     if settings.is_empty and not yes and not asking:
-        raise InputError(Message("error.no-terminal"))
+        raise InputError(Message("input.no-terminal"))
     catalog = load_catalog(today(), say=output.say)
     settings = settings.checked(catalog)
     write_file(str(PROJECT_FILE), settings_text(ask(settings, catalog) if asking else settings))
@@ -230,7 +230,7 @@ def examples(folder: Path, output: Output, *, force: bool) -> None:
     files = {folder / name: text for name, text in _bundled(resources.files("gpucost.examples"))}
     changed = [path for path, text in files.items() if path.exists() and read_file(path) != text]
     if changed and not force:
-        raise InputError(Message("error.example-differs", path=str(path)) for path in changed)
+        raise InputError(Message("input.example-differs", path=str(path)) for path in changed)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(str(path), text)

@@ -65,12 +65,12 @@ def _cluster(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise InputError(Message("error.dask-missing")) from error
+        raise InputError(Message("input.dask-missing")) from error
     try:
         client = Client(address)
     except (OSError, ValueError) as error:
         raise UnreachableError(
-            Message("error.dask-silent", address=address, why=str(error))
+            Message("input.dask-silent", address=address, why=str(error))
         ) from error
     try:
         yield client.get_executor()

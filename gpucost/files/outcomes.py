@@ -66,5 +66,5 @@ def read_history(name: str) -> TrackRecord:
         InputError: there is no such file, or it is not a record of outcomes.
     """
     if not name or not Path(name).is_file():
-        raise InputError(Message("error.no-history", name=repr(name)))
+        raise InputError(Message("input.no-history", name=repr(name)))
     return track_record(Path(name).name, read_outcomes(Path(name)))

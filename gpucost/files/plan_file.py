@@ -25,9 +25,9 @@ def load_plan(path: str | Path) -> Plan:
     try:
         return _read(Path(path))
     except FileNotFoundError as error:
-        raise InputError(Message("error.no-plan", path=str(path))) from error
+        raise InputError(Message("input.no-plan", path=str(path))) from error
     except IsADirectoryError as error:
-        raise InputError(Message("error.plan-folder", path=str(path))) from error
+        raise InputError(Message("input.plan-folder", path=str(path))) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
 

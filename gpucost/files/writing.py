@@ -26,7 +26,7 @@ def kind_of_file(path: str, default: str, allowed: Sequence[str]) -> str:
     kind = _KINDS.get(suffix, "") if suffix else default
     if kind not in allowed:
         fitting = ", ".join(end for end, name in _KINDS.items() if name in allowed)
-        raise InputError(Message("error.no-such-kind", path=path, suffix=suffix, fitting=fitting))
+        raise InputError(Message("input.no-such-kind", path=path, suffix=suffix, fitting=fitting))
     return kind
 
 

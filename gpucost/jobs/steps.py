@@ -105,7 +105,7 @@ def code_of(folder: Path) -> _SentFolder:
     if git is None:
         ignoring = next(folder.rglob(".gitignore"), None)
         if ignoring is not None:
-            raise InputError(Message("error.no-git", path=str(ignoring)))
+            raise InputError(Message("input.no-git", path=str(ignoring)))
         return whole_folder(folder)
     with tempfile.TemporaryDirectory() as empty:
         _git(git, "init", "--quiet", "--bare", empty)

@@ -104,7 +104,7 @@ def server_of(source: str) -> str:
         named, secret = None, None
     if secret is not None:
         names = {"user": USER, "password": PASSWORD, "token": TOKEN}
-        raise InputError(Message("error.address-secret", **names))
+        raise InputError(Message("input.address-secret", **names))
     if not named or parts.query or parts.fragment:
         raise InputError(f"{source}: not an address. Give prometheus+http://HOST:9090.")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
@@ -118,7 +118,7 @@ def matcher(text: str) -> str:
     """
     match = _MATCHER.fullmatch(text)
     if match is None:
-        raise InputError(Message("error.not-match", text=text))
+        raise InputError(Message("input.not-match", text=text))
     return f"{match[1]}{match[2]}{json.dumps(match[3].strip(chr(34)), ensure_ascii=False)}"
 
 
@@ -138,9 +138,9 @@ def ask_all(query: _LiveQuery, answers: StoredAnswers, say: Callable[[str], None
     with _server(query) as ask:
         names = _names(query, ask)
         if not names and query.recorded:
-            raise InputError(Message("error.no-recorded", server=query.name))
+            raise InputError(Message("input.no-recorded", server=query.name))
         if not names:
-            raise InputError(Message("error.no-gpu-metric", server=query.name))
+            raise InputError(Message("input.no-gpu-metric", server=query.name))
         parts = list(query.parts())
         todo = [(name, begin, end) for name in names for begin, end in parts]
         named: set[str] = set()

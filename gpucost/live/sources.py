@@ -101,7 +101,7 @@ def read_sources(
         folder_bills = [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
         tell_skipped([skip for skip in skipped if skip.path not in folder_bills], say)
     if not profiles:
-        raise InputError(Message("error.bill-alone", names=[*bills, *folder_bills]))
+        raise InputError(Message("input.bill-alone", names=[*bills, *folder_bills]))
     joined = join_profiles(profiles) if remote else tuple(profiles)
     return _billed(joined, bills, folder_bills, how, say)
 

@@ -330,7 +330,7 @@ def _rented(run: Deployment) -> RentedRun:
     is_open = run.ended_at is None
     usd = run.predicted_usd if is_open else bill_run(run, CLOCK.at(0.0)).usd
     if usd is None:
-        raise RefusedError(Message("error.spent-unknown", run=run.marks.run))
+        raise RefusedError(Message("input.spent-unknown", run=run.marks.run))
     launched = any(machine.billed_from is not None for machine in run.machines)
     return RentedRun(run=run.marks.run, is_open=is_open, usd=usd, launched_nothing=not launched)
 

@@ -239,7 +239,7 @@ class Loop:
         elif started[-1].is_open:
             self._take(loop_steps.LoopStep(words=("logs", started[-1].run, "-f")))
         elif not (folder / loop_steps.AFTER).is_file():
-            raise RefusedError(Message("error.run-without-profile", run=started[-1].run))
+            raise RefusedError(Message("input.run-without-profile", run=started[-1].run))
         for rental in loop_steps.rented((folder,)):
             claim_profile(folder, rental.run)
 

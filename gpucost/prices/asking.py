@@ -61,7 +61,7 @@ class UpdateRequest:
         texts = [text for text in self.urls if not is_address(text)]
         wrong = [text for text in texts if not text.partition("=")[2]]
         if wrong:
-            raise InputError(Message("error.not-feed-address", text=text) for text in wrong)
+            raise InputError(Message("input.not-feed-address", text=text) for text in wrong)
         return {name: url for name, _, url in (text.partition("=") for text in texts)}
 
 

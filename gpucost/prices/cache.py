@@ -337,7 +337,7 @@ def pull_catalog(address: str, key: str) -> str:
         fetched = store.unpack(data, verifier(key))
     except ValueError as error:
         raise InputError(
-            Message("error.catalog-refused", address=address, why=str(error))
+            Message("input.catalog-refused", address=address, why=str(error))
         ) from None
     if stored.published is not None and (fetched.published or stored.published) < stored.published:
         return ""
@@ -380,5 +380,5 @@ def _made_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = {"folder": str(folder), "why": error.strerror or "", "variable": CACHE}
-        raise InputError(Message("error.no-cache", **why)) from error
+        raise InputError(Message("input.no-cache", **why)) from error
     return folder

@@ -221,7 +221,7 @@ def print_history(
     ]
     series = [prices for prices in by_price(matching_readings).values() if len(prices) > 1]
     if not series:
-        raise InputError(Message("error.no-two-days"))
+        raise InputError(Message("input.no-two-days"))
     if not print_if_json([_document(prices) for prices in series], output):
         _show(series, output)
 

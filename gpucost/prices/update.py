@@ -195,7 +195,7 @@ def _check_providers(names: Iterable[str]) -> None:
     missing = [name for name in names if name not in covered | set(priced())]
     if missing:
         names_text = ", ".join(sorted(covered | set(priced())))
-        raise InputError(Message("error.no-feed-of", name=n, names=names_text) for n in missing)
+        raise InputError(Message("input.no-feed-of", name=n, names=names_text) for n in missing)
 
 
 _NAMED = 5

@@ -42,7 +42,7 @@ def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[s
     chosen = {name: file for name, file in named if name is not None and name in jobs}
     if sources and not chosen:
         raise InputError(
-            Message("error.no-series", sources=" ".join(sources), plan=plan, ending=SAMPLES)
+            Message("input.no-series", sources=" ".join(sources), plan=plan, ending=SAMPLES)
         )
     points = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
     lines = {name: _line(file, points) for name, file in sorted(chosen.items())}
@@ -66,7 +66,7 @@ def _files(names: Iterable[str]) -> list[Path]:
             continue
         samples = path if name.endswith(SAMPLES) else path.with_name(f"{path.stem}{SAMPLES}")
         if not samples.is_file():
-            raise InputError(Message("error.no-samples", name=name, samples=samples.name))
+            raise InputError(Message("input.no-samples", name=name, samples=samples.name))
         files.append(samples)
     return files
 

@@ -502,10 +502,10 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
     )
     typed = as_typed(best.place) if best else "PROVIDER/TYPE --price USD"
     machine = {"place": offer.place, "gpu": offer.gpu, "gib": offer.gpu_memory_gib}
-    name, without = profile.job.name, Message("error.without-machine") if gpu else ""
+    name, without = profile.job.name, Message("input.without-machine") if gpu else ""
     advice = {"typed": typed, "without": without}
     raise InputError(
-        Message("error.other-machine", name=name, recorded=recorded, **machine, **advice)
+        Message("input.other-machine", name=name, recorded=recorded, **machine, **advice)
     )
 
 

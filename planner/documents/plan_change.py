@@ -157,7 +157,7 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
         InputError: one is per month, the other per run, so that dollars cannot be compared.
     """
     if old.period != new.period:
-        raise InputError(Message("error.other-period", old=old.period, new=new.period))
+        raise InputError(Message("input.other-period", old=old.period, new=new.period))
     before, after = _by_name(old), _by_name(new)
     if len(old.jobs) == len(new.jobs) == 1:  # two logs of one job: its name is that of a file
         before = {new.jobs[0].name: old.jobs[0]}

@@ -179,7 +179,7 @@ def _refusals(tool: str, option: FoundOption, offer: RentedOffer) -> list[str]:
     row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
     if tool != CLUSTER and offer.purchase not in BOUGHT:
         terms = {"machine": where, "purchase": offer.purchase, "provider": offer.provider}
-        return [Message("error.no-terms", option=option.name, tool=row.title, **terms)]
+        return [Message("input.no-terms", option=option.name, tool=row.title, **terms)]
     if tool != CLUSTER and not row.can_start(offer):
         alternatives = that_start(offer)
         how = (
@@ -225,9 +225,9 @@ def _unscalable(tool: str, option: FoundOption, request: TaskRequest) -> Iterato
     if tool != CLUSTER:
         yield f"{flag}: {tools()[tool].title} is told no schedule of copies; --to kubernetes is."
     elif not scaling or len(scaling.by_hour) == 1 or request.ttl_s is not None:
-        yield Message("error.no-demand", flag=flag, option=option.name)
+        yield Message("input.no-demand", flag=flag, option=option.name)
     elif request.autoscaler == "hpa" and scaling.fewest == 0:
-        yield Message("error.hpa-to-none", option=option.name)
+        yield Message("input.hpa-to-none", option=option.name)
 
 
 def _autoscaler(tool: str, option: FoundOption, request: TaskRequest) -> Autoscaler | None:

@@ -97,7 +97,7 @@ def expected_billed(
     restarts = checkpoints.restart_s / mean_up_s
     if exponent > math.log(_LONGEST_FACTOR) or restarts > math.log(_LONGEST_FACTOR):
         times = {"minutes": mean_up_s / 60.0, "seconds": checkpoints.write_s}
-        raise InputError(Message("error.no-time-between", **times))
+        raise InputError(Message("input.no-time-between", **times))
     segments = work_s / tau
     total = mean_up_s * math.exp(restarts) * math.expm1(exponent) * segments
     written = segments * checkpoints.write_s

@@ -172,7 +172,7 @@ def read_plan(content: Content, origin: str) -> Plan:
     try:
         raw = json.loads(content if isinstance(content, str) else bytes(content))
     except (ValueError, RecursionError) as error:
-        raise InputError(Message("error.plan-not-json", origin=origin, why=str(error))) from error
+        raise InputError(Message("input.plan-not-json", origin=origin, why=str(error))) from error
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{origin}: {_not_this_plan(schema)}")

@@ -172,7 +172,7 @@ def _names() -> tuple[frozenset[str], frozenset[str]]:
 _AS_IT_IS = ("provenance", "messages")  # whose parameters have names of their own
 
 
-def _tidied(raw: Any, *place: str) -> Any:  # noqa: ANN401 - JSON values
+def _tidied(raw: Any, *keys: str) -> Any:  # noqa: ANN401 - JSON values
     """Return JSON values as a profile has them, wherever they are what a person may write.
 
     Without nulls, blank texts and statistics of nothing; whole numbers as such, a single figure as
@@ -185,15 +185,15 @@ def _tidied(raw: Any, *place: str) -> Any:  # noqa: ANN401 - JSON values
         return int(raw) if raw.is_integer() and abs(raw) <= LARGEST else raw
     if not isinstance(raw, dict | list):
         return raw
-    if len(place) > _DEEPEST:
+    if len(keys) > _DEEPEST:
         raise RecursionError
     if isinstance(raw, list):
-        return [_tidied(part, *place, "[]") for part in raw]
+        return [_tidied(part, *keys, "[]") for part in raw]
     names, texts = _names()
     tidied = {}
     for key in sorted(raw):
-        here = (*place, str(key))
-        value = raw[key] if here == _AS_IT_IS else _tidied(raw[key], *here)
+        inner = (*keys, str(key))
+        value = raw[key] if inner == _AS_IT_IS else _tidied(raw[key], *inner)
         if key in _FIGURES and isinstance(value, int | float) and not isinstance(value, bool):
             value = {"mean": value}
         is_blank = key in texts and isinstance(value, str) and not value.strip()

@@ -123,7 +123,7 @@ def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> C
             topics["agreed"].append(topic)
         elif must and topic not in changed:
             values = {"old": _shown(old), "new": _shown(new)}
-            problems.append(Message("error.two-jobs", topic=topic, **values))
+            problems.append(Message("input.two-jobs", topic=topic, **values))
         else:
             expected = topic in changed
             differs.append(

@@ -246,7 +246,7 @@ def option_run(
             machines = option.count * option.offer.gpu_count
             planned = f"{machines:g}x {option.offer.gpu}"
             ran = f"{after.gpu_count}x {after.hardware.gpu}{f' ({piece})' if piece else ''}"
-            raise InputError(Message("error.other-gpus", option=named, planned=planned, ran=ran))
+            raise InputError(Message("input.other-gpus", option=named, planned=planned, ran=ran))
         return option
     if on_a_part:
         return None
@@ -308,7 +308,7 @@ def _job(plan: Plan, before: Profile) -> JobPlan:
         return plan.jobs[0]
     if not named:
         names = listed([job.name for job in plan.jobs])
-        raise InputError(Message("error.no-such-job", job=repr(before.job.name), names=names))
+        raise InputError(Message("input.no-such-job", job=repr(before.job.name), names=names))
     return named[0]
 
 

@@ -105,8 +105,8 @@ def _first_steps(profiles: Sequence[Profile]) -> dict[str, tuple[str, frozenset[
         return {}
     try:
         catalog = load_catalog(today())
-        alone = Requirements(consolidate=False)  # what a job does first is its own, whoever shares
-        plan = to_plan(draft_plan(tuple(profiles), catalog, alone, as_of=today()))
+        limits = Requirements(consolidate=False)  # what a job does first is its own, whoever shares
+        plan = to_plan(draft_plan(tuple(profiles), catalog, limits, as_of=today()))
     except InputError:
         return {}
     steps = {}

@@ -57,7 +57,7 @@ def command(
         match=options.pop("match"),
     )
     if live.match and not any(map(is_server, sources)):
-        raise InputError(Message("error.match-no-server"))
+        raise InputError(Message("input.match-no-server"))
     interval = options.pop("interval")
     hints = Hints(
         format=options.pop("format_name"),
@@ -108,7 +108,7 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
         return [(target, dump(profiles))]
     if not _is_folder(target):
         all_jobs = listed([profile.job.name for profile in profiles], MANY)
-        raise InputError(Message("error.jobs-in-one-file", n=len(profiles), jobs=all_jobs))
+        raise InputError(Message("input.jobs-in-one-file", n=len(profiles), jobs=all_jobs))
     folder = Path(target)
     try:
         folder.mkdir(parents=True, exist_ok=True)

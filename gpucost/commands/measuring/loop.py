@@ -36,7 +36,7 @@ def command(words: tuple[str, ...], output: Output, **options: Any) -> None:
     if not words:
         raise InputError("no COMMAND: put it behind --, such as gpucost loop -- python train.py.")
     if options["no_gpu"] and not options["current"]:
-        raise InputError(Message("error.loop-no-gpu"))
+        raise InputError(Message("input.loop-no-gpu"))
     request = _request(words, output, options)
     if options["dry_run"]:
         for step in steps_to_come(request):

@@ -39,7 +39,7 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
     """
     source = Path(folder)
     if not source.is_dir():
-        raise InputError(Message("error.no-folder", folder=folder))
+        raise InputError(Message("input.no-folder", folder=folder))
     plans = []
     for path in sorted(source.glob("*.json")):
         try:
@@ -47,13 +47,13 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
         except InputError:
             continue
     if not plans:
-        raise InputError(Message("error.no-plan-in", folder=folder))
+        raise InputError(Message("input.no-plan-in", folder=folder))
     plans.sort(key=lambda saved: (saved[1].as_of, saved[0]))
     name, newest = plans[-1]
     before = [saved for saved in plans if newest.as_of - saved[1].as_of >= _WEEK]
     if not before:
         last = {"name": name, "day": str(newest.as_of)}
-        raise InputError(Message("error.no-week-between", folder=folder, **last))
+        raise InputError(Message("input.no-week-between", folder=folder, **last))
     return before[-1], plans[-1]
 
 

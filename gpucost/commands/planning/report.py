@@ -68,7 +68,7 @@ def _over_time(
     """
     if style != "html":
         if series:
-            raise InputError(Message("error.series-not-drawn", style=style))
+            raise InputError(Message("input.series-not-drawn", style=style))
         return {}
     lines = time_lines(path, series, [job.name for job in plan.jobs])
     return {name: asdict(line) for name, line in lines.items()}
