@@ -501,7 +501,7 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
         default=None,
     )
     typed = as_typed(best.place) if best else "PROVIDER/TYPE --price USD"
-    machine = {"place": offer.place, "gpu": offer.gpu, "gib": offer.gpu_memory_gib}
+    machine = {"place": offer.place, "gpu": offer.gpu, "gib": f"{offer.gpu_memory_gib:g}"}
     name, without = profile.job.name, Message("input.without-machine") if gpu else ""
     advice = {"typed": typed, "without": without}
     raise InputError(
