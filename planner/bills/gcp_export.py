@@ -21,10 +21,11 @@ from pricing.tables import elements
 PROVIDER = "gcp"
 _COST_TYPES: Mapping[str, str] = bills.WORDS["gcp"]["cost_types"]
 # Such as: Nvidia Tesla T4 GPU running in Iowa; Autopilot NVIDIA L4 Spot Pod GPU Requests (iowa);
-# Vertex AI: Training/Pipelines on NVIDIA H100 80GB in Iowa.
+# Vertex AI: Training/Pipelines on NVIDIA H100 80GB in Iowa; A4 Nvidia B200 (1 gpu slice) in Iowa.
 _GPU = re.compile(
-    r"^(?:reserved |(?:spot )?preemptible |autopilot |vertex ai: \S+(?: prediction)? (?:on )?)?"
-    r"(?:(.*?\S)(?: spot)?(?: pod)?\s+GPU\b(?! (?:spot )?pod)|(?<=on )(NVIDIA .*?) in )",
+    r"^(?:reserved |(?:spot )?preemptible |autopilot |vertex ai: \S+(?: prediction)? (?:on )?"
+    r"|a\d\w* )?(?:(.*?\S)(?: plus| mega| \(1)?(?: spot)?(?: pod)?\s+GPU\b(?! (?:spot )?pod)"
+    r"|(?<=on )(NVIDIA .*?) in )",
     re.IGNORECASE,
 )
 _CORE = re.compile(r"\bcore\b", re.IGNORECASE)
@@ -32,7 +33,6 @@ _LABEL = "compute.googleapis.com/"
 _Record = Mapping[str, object]
 
 
-_DOLLARS = "Unrounded Cost ($)"
 _CONSOLE: Mapping[str, str] = bills.WORDS["gcp"]["console"]
 
 
@@ -81,7 +81,7 @@ def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 yield f"{name}:{number}", _json(f"{name}:{number}", line)
     else:
-        defaults = {"currency": "USD"} if _DOLLARS in text.partition("\n")[0] else {}
+        defaults = {"currency": "USD"} if "Unrounded Cost ($)" in text.partition("\n")[0] else {}
         for place, row in bills.csv_rows(name, text, lambda column: _CONSOLE.get(column, column)):
             yield place, defaults | row
 

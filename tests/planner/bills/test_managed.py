@@ -68,6 +68,11 @@ VERTEX, GKE = "Vertex AI", "Kubernetes Engine"
            "11.76", "8"),
           (GKE, "Autopilot H100 80GB Premium (us-central1)", "4.95", "1")],
          "H100-SXM-80GB", "33.61", 8.0),
+        ([("Compute Engine", "Nvidia H100 80GB Mega GPU running in Iowa", "9.00", "1"),
+          ("Compute Engine", "Nvidia H100 80GB Plus GPU running in Iowa", "9.00", "1")],
+         "H100-SXM-80GB", "18.00", 2.0),
+        ([("Compute Engine", "A4 Nvidia B200 (1 gpu slice) in us-central1", "9.50", "1")],
+         "B200-SXM", "9.50", 1.0),
     ],
 )  # fmt: skip
 def test_managed_gpus_of_google(

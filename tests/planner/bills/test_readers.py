@@ -300,6 +300,10 @@ def test_a_damaged_bill_is_read_or_refused(name: str, place: int, noise: str) ->
         ("DataTransfer-Regional-Bytes", ("other", None, None)),
         ("PublicIPv4:InUseAddress", ("address", None, None)),
         ("AmazonEKS-Hours:perCluster", ("control-plane", None, None)),
+        ("USE1-Studio:JupyterLab-ml.g5.xlarge", ("compute", "ml.g5.xlarge", "on_demand")),
+        ("Studio:KernelGateway-ml.g4dn.xlarge", ("compute", "ml.g4dn.xlarge", "on_demand")),
+        ("USW2-Cluster:ml.p4d.24xlarge", ("compute", "ml.p4d.24xlarge", "on_demand")),
+        ("USE1-Host:VolumeUsage.gp2", ("other", None, None)),
     ],
 )
 def test_usage_types_of_aws(text: str, expected: tuple[str | None, ...]) -> None:
