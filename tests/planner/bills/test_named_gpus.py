@@ -26,6 +26,7 @@ _SIZES = {("coreweave", "p4d.24xlarge"): ("A100-SXM-40GB", Decimal(8))}
         ("gpu-h100x2-80gb on demand,,", "H100-SXM-80GB", 48.0),
         ("A100 80GB on demand,,", "A100-SXM-80GB", None),  # how many it does not say
         ("on demand hours,L40S,", "L40S", None),
+        ("gd-8xh100ib-i128 on demand,,", "H100-SXM-80GB", 192.0),
         ("on demand hours,,train-8x-h100", None, None),
         ("p4d.24xlarge covered by a plan,,", "A100-SXM-40GB", 192.0),
         ("m5.2xlarge Linux,,", None, None),
@@ -35,7 +36,7 @@ def test_a_name_in_the_columns_makes_a_gpu_machine(
     naming: str, gpu: str | None, gpu_hours: float | None
 ) -> None:
     """24 h of two GPUs are 48, of eight 192; "8x-h100" in a name of somebody's is no count."""
-    bill = read_bill("b.csv", _HEADER + _ROW.format(naming, "Hours"))
+    bill = read_bill("b.csv", _HEADER + _ROW.format(naming, "Instance Hours"))
     machines = review((bill,), _SIZES, zone=UTC).machines
     if naming.endswith("train-8x-h100"):
         gpu = "H100-SXM-80GB"
