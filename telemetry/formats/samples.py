@@ -186,6 +186,12 @@ _RAN_OUT = {
     # The kernel kills what takes most memory; nothing else sends a loader's worker that signal.
     HOST_OUT_OF_MEMORY: re.compile(r"DataLoader worker \(pid[^\n]*killed by signal: Killed"),
 }
+# Before 2.1: `(GPU 0; 79.15 GiB total capacity; 76.80 GiB already allocated; 1.11 GiB free;`
+_CAPACITY = re.compile(
+    r"(?:capacity of )?(?P<total>[\d.]+) (?P<unit>[MG])iB(?: total capacity)?"
+    r"(?: of which|;[^\n]{0,60}?allocated;) (?P<free>[\d.]+) (?P<free_unit>[KMG])iB (?:is )?free"
+)
+_GIB = {"K": 1 / 1024**2, "M": 1 / 1024, "G": 1.0}
 _BATCH = re.compile(r"\b(?:per_device_train_batch_size|train_micro_batch_size_per_gpu)\W+(\d+)")
 
 
@@ -215,6 +221,12 @@ def read_training_log(builder: RecordingBuilder, _: Hints) -> Recording:
     observed = _observed([begin, *rows], rows) if rows else Observed()
     of_gpu = int(batch[1]) if batch else None
     observed = replace(observed, ended=ended, batch_per_gpu=of_gpu, kind="training")
+    if (full := _CAPACITY.search(builder.text, after)) is not None:
+        total_gib, free_gib = (
+            float(full[size]) * _GIB[full[unit]]
+            for size, unit in (("total", "unit"), ("free", "free_unit"))
+        )
+        observed = replace(observed, memory_at_end_gib=(total_gib - free_gib, total_gib))
     return builder.recording(no_samples(), (), observed=observed, absolute=False)
 
 

@@ -106,7 +106,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> model.Profile:
         points.append(points_of(rows))
     has_work = merged.host is not None or server is not None or _steps_times(merged) is not None
     if not has_work and not about.slots:
-        raise InputError(nothing_left(merged.sources, merged.observed))
+        return _of_memory_error(merged, label, hints)
     window, clock = _active(merged, server, spans)
     gpus, shares = _gpus(merged, window, label, hints)
     shares = shares or ([] if clock is None else [_share(columns_of(clock), window)])
@@ -173,6 +173,27 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
         ),
     )
     return possible(profile)
+
+
+def _of_memory_error(merged: Recording, label: str | None, hints: Hints) -> model.Profile:
+    """Return the profile of a run of which only the error is left that memory ended it with.
+
+    Raises:
+        InputError: it is another source without readings, or the machine is not stated.
+    """
+    observed = merged.observed or Observed()
+    if observed.ended is None or not (hints.machine or hints.gpu):
+        raise InputError(nothing_left(merged.sources, merged.observed))
+    in_use_gib, total_gib = observed.memory_at_end_gib or (None, None)
+    gpu = model.GpuReadings(
+        metrics={"mem.used_gib": model.Statistics(max=in_use_gib)} if in_use_gib else {}
+    )
+    return model.Profile(
+        job=_job(merged, None, label, hints, ()),
+        hardware=model.Hardware(gpu=hints.gpu, gpu_memory_gib=total_gib),
+        gpus=(gpu,),
+        provenance=model.Provenance(sources=merged.sources, notes=merged.notes),
+    )
 
 
 def _active(

@@ -184,6 +184,7 @@ class Observed:
         parameters: of the model.
         optimizer: class of the optimiser, as a trace names it.
         ended: how it ended, as `kinds.ENDINGS` names it.
+        memory_at_end_gib: of the GPU, in use when the allocation failed, and all of it.
         counted_by: what counts as a step, as `kinds.COUNTED_BY` names it.
         steps: rows of the process that sets the pace, by time, with STEP_COLUMNS; None without any.
         step_count: steps of the whole run.
@@ -215,6 +216,7 @@ class Observed:
     parameters: float | None = None
     optimizer: str | None = None
     ended: str | None = None
+    memory_at_end_gib: tuple[float, float] | None = None
     counted_by: str | None = None
     steps: pd.DataFrame | None = None
     step_count: int = 0

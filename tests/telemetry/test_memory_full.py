@@ -100,3 +100,31 @@ def test_a_program_that_went_on_with_a_smaller_batch_did_not_end(tmp_path: Path)
     assert read_telemetry([caught]).job.ended is None
     caught.write_text(STEPS + GPU_END, "utf-8")
     assert read_telemetry([caught]).job.ended == "gpu-out-of-memory"
+
+
+FULL = GPU_END[:-1] + ". GPU 0 has a total capacity of {}. Including non-PyTorch memory, this\n"
+OLDER = (
+    GPU_END[:-1] + " (GPU 0; 79.15 GiB total capacity; 76.80 GiB already allocated; {} free; 77\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_use_gib"),
+    [
+        (FULL.format("79.15 GiB of which 1.11 GiB is free"), 78.04),
+        (FULL.format("79.15 GiB of which 568.00 MiB is free"), 78.5953),
+        (OLDER.format("1.11 GiB"), 78.04),
+        (GPU_END, None),
+    ],
+)
+def test_the_error_alone_makes_a_job_of_a_stated_machine(
+    tmp_path: Path, text: str, in_use_gib: float | None
+) -> None:
+    """It says how the job ended and what the GPU's memory held: the cause needs no more."""
+    end = tmp_path / "train.log"
+    end.write_text(text, "utf-8")
+    profile = read_telemetry([end], machine="aws/p4de.24xlarge")
+    assert profile.hardware.gpu_memory_gib == (in_use_gib and 79.15)
+    full = profile.gpus[0].metrics.get("mem.used_gib")
+    assert (full and full.max) == (in_use_gib and pytest.approx(in_use_gib, abs=1e-3))
+    assert diagnose(profile)[0].confidence == "measured"

@@ -275,7 +275,7 @@ def _measured(
         typed["current"] = load().full_place(typed["current"])
     how = SourceReading(
         folders=folder_options(jobs_by, output),
-        hints=Hints(**{name: typed.pop(name) for name in HINTS}),
+        hints=Hints(machine=typed["current"], **{name: typed.pop(name) for name in HINTS}),
         sizes=lambda: gpu_sizes(load()),
         machine=typed["current"],
         on_price=billed.append,
@@ -339,7 +339,7 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     if not names:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
-    if any(has_guessed_times(profile) for profile in profiles):
+    if not hours or any(has_guessed_times(profile) for profile in profiles):
         return _(", from {files}", files=shown)
     if hours < 1:
         if hours < _ONE_MINUTE_H:
