@@ -141,10 +141,13 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
     if offer.gpu == context.gpu.name and total in context.fewer_gpus:
         return None  # it ran on them
     room, each = gpu_memory_gib(offer), shares_held(context.profile, total)
-    today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
-    ran_out = (context.profile.job.ended or "").startswith(GPU_OUT_OF_MEMORY)
-    if ran_out and not size.today and room <= today:
-        return "memory", Message("no.memory-ran-out", room=room, today=today)
+    hardware, nominal_gib = context.profile.hardware, context.gpu.memory_gib
+    today = (hardware.gpu_memory_gib or nominal_gib) * each
+    if (context.profile.job.ended or "").startswith(GPU_OUT_OF_MEMORY) and not size.today:
+        # A driver tells 22 of the 24 GiB that another card of that size is sold with.
+        full = today if hardware.slice else max(today, nominal_gib * each)
+        if room <= full:
+            return "memory", Message("no.memory-ran-out", room=room, today=full)
     if context.memory_gib is None and context.work.service is not None:
         service = context.work.service
         limit = service.limit_on(service.layout_on(offer, total))

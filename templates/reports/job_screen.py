@@ -258,7 +258,7 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
         )
     if today.broken_limits:
         limits = join(translate_text(broken.detail) for broken in today.broken_limits)
-        texts.append(_("It keeps a limit that today's machine breaks: {limits}.", limits=limits))
+        texts.append(_("Today's machine breaks a limit: it {limits}.", limits=limits))
     return texts
 
 

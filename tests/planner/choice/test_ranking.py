@@ -353,6 +353,17 @@ def test_a_job_that_ran_out_of_gpu_memory_is_not_kept_where_it_dies() -> None:
         assert option.offer.gpu_memory_gib > 80 or frees
 
 
+def test_more_memory_is_more_than_todays_card_is_sold_with() -> None:
+    """The driver tells 22 of an A10G's 24 GiB: an RTX 4090 of 24 has no more."""
+    today = sold("today", "2.00", "A10G", gpu_memory_gib=24)
+    same = sold("same", "0.50", "RTX-4090", gpu_memory_gib=24)
+    profile = a_profile(
+        {BUSY: 0.7, "mem.used_gib": 21.9}, ended="gpu-out-of-memory", gpu="A10G", gpu_memory_gib=22
+    )
+    (planned,) = plan(running(profile, today), offers=(today, same)).jobs
+    assert same not in [option.offer for option in planned.options]
+
+
 @pytest.mark.parametrize(
     ("parameters", "frees"),
     [(20e9, True), (60e9, False)],  # in bf16: 37 and 112 GiB of the 80 that there are
