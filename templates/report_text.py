@@ -9,6 +9,7 @@ import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from planner.plan.option import Baseline
 from pricing import money
 from pricing.catalog.price_age import age_of, age_text
 from pricing.money import show
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from planner.models.estimate import Estimate
     from planner.plan.bill import OptionCost, RentedOffer, TodayCost
     from planner.plan.job import JobPlan, Remedy
-    from planner.plan.option import Baseline, Option
+    from planner.plan.option import Option
     from planner.plan.plan import Plan
     from planner.signals.finding import Finding, Reading
 
@@ -143,6 +144,15 @@ def where_it_runs(way: Way, *, is_manual: bool = True) -> str:
         return where
     gpus = round(offer.gpu_count * way.count)
     return _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
+
+
+def gpus_named(way: Way) -> str:
+    """Return the GPUs of a machine; those that were measured where no price of it is known."""
+    if way.offer is not None:
+        return f"{way.offer.gpu_count}x {way.offer.gpu}"
+    if isinstance(way, Baseline) and way.gpu:
+        return f"{way.gpu_count}x {way.gpu}"
+    return _("unknown")
 
 
 def read_on(offer: RentedOffer | None) -> str:

@@ -255,7 +255,7 @@ def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
         (
             f"{id_}*" if id_ == job.recommended else id_,
             report_text.where_it_runs(way),
-            f"{way.offer.gpu_count}x {way.offer.gpu}" if way.offer else _("unknown"),
+            report_text.gpus_named(way),
             how,
             report_text.hours(way.hours),
             cost,

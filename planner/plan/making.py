@@ -30,6 +30,7 @@ from planner.plan.option import Baseline, BilledShare, Option
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
 from planner.plan.teams import teams
 from planner.plan.use import bill_use, job_uses
+from planner.profile.source import source_gpu
 from planner.signals.finding import Saved
 from planner.signals.signals import saw_one_instant
 from pricing.billing.lines import QuoteLine
@@ -44,6 +45,9 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
     return Baseline(
         assumed=baseline.assumed,
         breaks=baseline.broken,
+        gpu=source_gpu(job.profile).name,
+        gpu_count=job.profile.gpu_count,
+        owned=bool(job.profile.hardware.owned),
         offer=offer_on(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,

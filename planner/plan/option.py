@@ -47,6 +47,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         assumed: whether the offer was assumed rather than stated.
         breaks: the limits of the command line that it breaks.
+        gpu: model of the GPUs that were measured; None in plans of versions that did not say.
+        gpu_count: how many a copy of the job has; None in plans of versions that did not say.
+        owned: whether its hours cost nothing more by the hour.
         offer: what is paid today; None where no price is known.
         count: machines, of all replicas together.
         replicas: copies of the job.
@@ -61,6 +64,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     assumed: bool
     breaks: tuple[Rejected, ...]
+    gpu: str | None = None
+    gpu_count: int | None = None
+    owned: bool = False
     offer: RentedOffer | None
     count: int
     replicas: int = 1

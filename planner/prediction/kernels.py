@@ -99,10 +99,25 @@ def traces_rays(gpu: Gpu) -> bool | None:
     return gpu.compute_capability in _RAY_TRACING
 
 
+_ENGINES = (
+    "vllm",
+    "sglang",
+    "lmdeploy",
+)  # vLLM's installation page: compute capability 7.0 or more
+_OF_CUDA_12 = (*frameworks.LEARNING, "llm-server", "server")
+
+
+def _since(capability: float) -> Callable[[Gpu], bool | None]:
+    return lambda gpu: gpu.vendor != "NVIDIA" or float(gpu.compute_capability or 99) >= capability
+
+
 _NEEDS: tuple[tuple[str, Callable[[Profile], bool], Callable[[Gpu], bool | None]], ...] = (
     ("fp64", _computes("double"), has_full_fp64),
     ("fp64-perhaps", _computes("either"), has_full_fp64),
     ("ray-tracing", renders, traces_rays),
+    # CUDA 12, with which today's frameworks are built, ends Kepler's support (its release notes).
+    ("cuda-12", lambda p: frameworks.family(p.job.framework) in _OF_CUDA_12, _since(5.0)),
+    ("engine", lambda p: frameworks.program(p.job.framework) in _ENGINES, _since(7.0)),
     ("encoder", _video("util.encoder"), _count("video_encoders")),
     ("decoder", _video("util.decoder"), _count("video_decoders")),
 )

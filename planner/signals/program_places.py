@@ -5,6 +5,7 @@ from statistics import median
 
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
+from planner.profile.source import at_work
 from planner.signals.condition import FRACTION, Signal, named
 from planner.signals.thresholds import FEWEST_READINGS, IDLE, LONG_PAUSE_S, LOW
 from pricing.message import Message, join
@@ -213,7 +214,8 @@ def _unused(profile: Profile) -> list[str]:
     busiest = max(means, default=(0.0, ""))[0]
     if busiest >= _USED:
         return [index for mean, index in means if mean < _UNUSED]
-    return [index for mean, index in means if not mean and busiest >= IDLE]
+    works = busiest >= IDLE or at_work(profile) is not profile  # it holds memory for its bursts
+    return [index for mean, index in means if not mean and works]
 
 
 def unused_gpus(profile: Profile) -> Message | None:

@@ -304,7 +304,7 @@ def stay(job: JobPlan) -> str:
         return _("Set today's machine with --machine, or its --price, to see the savings.")
     if today.breaks and (today.broken_limits or not job.options):
         text = _(
-            "No option meets every limit. Today's machine breaks one: it {limits}.",
+            "No option meets every limit. Today's machine breaks one: {limits}.",
             limits=join(translate_text(b.detail) for b in today.breaks),
         )
         remedy = _("Of a language model `gpucost serve plan` finds the GPUs and copies that do.")

@@ -19,6 +19,7 @@ from templates.language.translate import _, join, plan_file, translate_text, wor
 from templates.report_text import (
     CODES,
     cost_range,
+    gpus_named,
     machine_name,
     money_range,
     money_text,
@@ -153,7 +154,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     """Return the first lines of one job of a plan, as `first_screen`."""
     today = job.baseline
     busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
-    where = machine_name(today.offer, today.count)
+    where = machine_name(today.offer, today.count) if today.offer else gpus_named(today)
     if today.offer is not None:
         part, n = shown_part(job), gpus_of(job)
         shown = n or f"{today.offer.gpu_count * today.count:g}"
@@ -258,7 +259,7 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
         )
     if today.broken_limits:
         limits = join(translate_text(broken.detail) for broken in today.broken_limits)
-        texts.append(_("Today's machine breaks a limit: it {limits}.", limits=limits))
+        texts.append(_("Today's machine breaks a limit: {limits}.", limits=limits))
     return texts
 
 
@@ -340,7 +341,11 @@ def gpus_of(job: JobPlan) -> int:
 def _pay(job: JobPlan, plan: Plan) -> str:
     cost = job.baseline.cost
     if cost.total is None:
-        return _("unknown: --machine sets today's machine")
+        return (
+            _("nothing by the hour: you own it (--price USD counts it)")
+            if job.baseline.owned
+            else _("unknown: --machine sets today's machine")
+        )
     prefix = _("at least ") if cost.at_least else ""
     usd = f"{prefix}{money_text(cost.total)}"
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
@@ -759,7 +764,9 @@ def next_command(job: JobPlan, plan: Plan) -> str:
         return translate_text(option.offer.by_hand_at)
     path = plan_argument()
     named = option.id if len(plan.jobs) == 1 else as_typed(f"{job.name}/{option.id}")
-    ttl = "1h" if _is_run(job) else "8h"
+    # A run ends with its machine: it has the hours of the slow end of its range.
+    whole = plan.period == "run" and not _is_run(job)
+    ttl = f"{math.ceil(option.hours.high)}h" if whole else "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
     if "provision" in start[:1]:
         flags = "--run COMMAND" if ttl == "1h" else "--dry-run"

@@ -38,7 +38,18 @@ def test_accumulation_removes_no_exchange_within_a_micro_batch(parallelism: str)
     """Tokens go to their experts, and halves of layers are added up, in every micro-batch."""
     codes = called_for(exchanging(parallelism, 7e9, 40.0))
     assert "gradient-accumulation" not in codes
-    assert ("experts-in-machine" in codes) == (parallelism == "expert")
+    assert ("overlap-experts" in codes) == (parallelism == "expert")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "held_gib", "fits"), [(2, 30, True), (2, 60, False), (1, 30, False)]
+)
+def test_experts_of_several_machines_fit_one_with_half_of_the_memory_free(
+    nodes: int, held_gib: float, *, fits: bool
+) -> None:
+    """In one of two machines each GPU holds twice as many; in one machine they are already."""
+    codes = called_for(exchanging("expert", 7e9, held_gib, nodes=nodes))
+    assert ("experts-in-machine" in codes) == fits
 
 
 def test_accumulation_is_no_cure_of_sharded_weights() -> None:

@@ -49,3 +49,13 @@ def test_a_hot_gpu_that_others_wait_for_is_named_and_priced() -> None:
     alone = replace(together, job=replace(together.job, parallelism="none"))
     finding = next(f for f in diagnose(alone) if f.code == "thermal-throttled")
     assert finding.waste_fraction is None
+
+
+def test_the_other_gpus_of_a_session_that_hardly_computes_are_not_used() -> None:
+    """A notebook holds 15 GiB of one of four GPUs for 2 % of the time: three are not used."""
+    readings = [{"util.kernel_time": 0.02, "mem.used_gib": 15.0}]
+    readings += [{"util.kernel_time": 0.0, "mem.used_gib": 0.4}] * 3
+    notebook = replace(a_profile(kind="interactive", gpu_count=4), gpus=gpus(readings))
+    wasted = {f.code: f.waste_fraction for f in diagnose(notebook) if f.waste_fraction}
+    assert wasted["imbalanced-gpus"] == pytest.approx(0.75)
+    assert sum(wasted.values()) == pytest.approx(0.75 + 0.98 / 4)

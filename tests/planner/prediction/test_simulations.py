@@ -50,6 +50,26 @@ def test_what_computes_or_may_compute_in_double_keeps_its_rate(code: str) -> Non
     assert lacks_of(simulating(code, precision="fp32"), gpus()[V100])(gpus()["L4"]) is None
 
 
+@pytest.mark.parametrize(
+    ("framework", "today", "other", "runs"),
+    [
+        ("vLLM 0.11", "T4", "P40", False),
+        ("vLLM 0.11", "P40", "P4", True),  # it runs there today: a build of its own
+        ("llama.cpp", "T4", "P40", True),
+        ("llama.cpp", "T4", "K80", False),
+        ("PyTorch 2.9", "T4", "K80", False),
+        ("XGBoost", "T4", "K80", True),
+        ("vLLM", "H100-SXM-80GB", "MI300X", True),
+    ],
+)
+def test_a_chip_is_not_older_than_the_program_supports(
+    framework: str, today: str, other: str, *, runs: bool
+) -> None:
+    """CUDA 12 ends Kepler; vLLM, SGLang and LMDeploy begin with Volta; other makers' own words."""
+    lacks = lacks_of(simulating(framework, today), gpus()[today])
+    assert (lacks(gpus()[other]) is None) == runs
+
+
 def test_double_precision_on_a_consumer_board_is_named_by_the_program_alone() -> None:
     """Quantum ESPRESSO on an RTX 4090, 1/64 of its FP32 rate: nobody has to state the precision."""
     first = diagnose(simulating("Quantum ESPRESSO", "RTX-4090"))[0]
