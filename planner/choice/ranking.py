@@ -165,7 +165,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _
     if context.asked.objective == "time":
         best = next(iter(changes), None)
     cheapest = _cheapest(by_cost, best, context)
-    reason = None if best else _why_kept(by_cost, changes, context)
+    reason = None if best else _why_kept(by_cost, changes, cheapest, context)
     if _costs_more_than_cores(best, context):
         best = smallest = cheapest = None
         reason = Message("keep.no-gpu")
@@ -243,8 +243,13 @@ def _costs_more_than_cores(best: Candidate | None, context: JobContext) -> bool:
     return spends is not None and (best is None or spends < weigh(best, context).spends)
 
 
-def _why_kept(by_cost: _Ranked, changes: Sequence[Candidate], context: JobContext) -> str | None:
-    """Return why nothing is recommended: what stands against the nearest option that costs less."""
+def _why_kept(
+    by_cost: _Ranked, changes: Sequence[Candidate], cheapest: Candidate | None, context: JobContext
+) -> str | None:
+    """Return why nothing is recommended: what stands against the nearest option that costs less.
+
+    That is the cheapest where one surely costs less, since it is shown.
+    """
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it
@@ -261,6 +266,8 @@ def _why_kept(by_cost: _Ranked, changes: Sequence[Candidate], context: JobContex
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
+    if cheapest is not None and takes_too_long(cheapest, context):
+        return _why_not(weigh(cheapest, context), context, today)
     in_time = [c for c in cheaper if not takes_too_long(c, context)] or cheaper
     best = weigh(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)), context)
     nearest = min((weigh(c, context) for c in changes), key=attrgetter("spends"), default=best)

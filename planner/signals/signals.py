@@ -498,7 +498,8 @@ def memory_need_gib(profile: Profile) -> float | None:
 
     A caching allocator holds more than it needs, so the most held is an upper bound of the need. Of
     a server that preallocates it is its weights, twice the cache of keys and values that requests
-    used on average, and its runtime.
+    used on average, and its runtime; work that waits in a queue fills its batch at any time, so
+    its average is its peak.
     """
     used_gib = _memory_held_gib(profile)
     if not holds_in_advance(profile):
@@ -509,7 +510,8 @@ def memory_need_gib(profile: Profile) -> float | None:
         return None
     weights = model_gib / profile.gpu_count
     cache = max(0.0, used_gib - weights)
-    return min(used_gib, weights + min(1.0, _PEAK_OVER_MEAN * used) * cache + _RUNTIME_GIB)
+    peak = min(1.0, used * (_PEAK_OVER_MEAN if profile.job.kind.answers else 1.0))
+    return min(used_gib, weights + peak * cache + _RUNTIME_GIB)
 
 
 def holds_in_advance(profile: Profile) -> bool:
