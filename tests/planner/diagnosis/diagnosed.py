@@ -179,6 +179,18 @@ FIRST: list[tuple[str, Profile, str, str]] = [
     ),
     ("kernels too small", a_profile(one(0.9, 10.0, sm=0.2)), "small-batch", "likely"),
     (
+        "a language model beside its tensor cores",
+        a_profile(one(0.99, sm=0.71, tensor=0.19, dram=0.33), precision="bf16", parameters=16e9),
+        "small-batch",
+        "likely",
+    ),
+    (
+        "a language model on its tensor cores",
+        a_profile(one(0.99, sm=0.8, tensor=0.45, dram=0.33), precision="bf16", parameters=16e9),
+        "well-used",
+        "measured",
+    ),
+    (
         "T4 in fp32",
         a_profile(one(0.9, 14.0), precision="fp32", **T4),
         "no-mixed-precision",
