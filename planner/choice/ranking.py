@@ -248,7 +248,7 @@ def _why_kept(
 ) -> str | None:
     """Return why nothing is recommended: what stands against the nearest option that costs less.
 
-    That is the cheapest where one surely costs less, since it is shown.
+    And of the cheapest, which is shown, that it is too slow.
     """
     today, hardware = context.baseline.cost, context.profile.hardware
     if must_end(context.findings) or context.baseline.must_change:
@@ -266,14 +266,14 @@ def _why_kept(
         return _why_owed(context) if context.baseline.owed else _why_none_cheaper(context, today)
     if _is_blind(context):
         return _why_blind(context)
-    if cheapest is not None and takes_too_long(cheapest, context):
-        return _why_not(weigh(cheapest, context), context, today)
     in_time = [c for c in cheaper if not takes_too_long(c, context)] or cheaper
     best = weigh(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)), context)
     nearest = min((weigh(c, context) for c in changes), key=attrgetter("spends"), default=best)
     why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
     if (first.code, why.code) == ("keep.not-sure", "keep.work"):
         return join((first, why), "sentences")  # what takes less work is not sure
+    if cheapest is not None and why.code != "keep.slower" and takes_too_long(cheapest, context):
+        return join((_why_not(weigh(cheapest, context), context, today), why), "sentences")
     return why
 
 

@@ -479,6 +479,7 @@ def test_what_keeps_a_job_here_is_said_of_an_option_that_is_fast_enough() -> Non
     assert planned.recommended == "o0"
     assert planned.reason is not None
     assert undated.name in planned.reason
+    assert "3.5 times as long" in planned.reason, "the cheapest stands on the screen, too"
 
 
 def test_a_trace_puts_lost_work_on_the_bill() -> None:

@@ -88,12 +88,12 @@ def test_a_missed_deadline_is_said_of_today() -> None:
     fast = sold("fast", "3.00", gpu="B200-SXM", gpu_memory_gib=180)
     made = to_plan(plan(job, offers=(TODAY, fast), deadline_h=40.0))
     screen = first_screen(made)
-    said = [line.text for line in screen.notes if "today's machine breaks" in line.text]
+    said = [line.text for line in screen.notes if "Today's machine breaks" in line.text]
     assert len(said) == 1
     assert "50.0 h" in said[0]
     assert "40 h" in said[0]
     with use_language("zh", made):
-        assert any("现有机器做不到" in line.text for line in first_screen(made).notes)
+        assert any("现有机器不满足约束" in line.text for line in first_screen(made).notes)
 
 
 def test_four_of_eight_idle_gpus_are_priced_on_the_machine_of_four() -> None:
