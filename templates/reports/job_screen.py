@@ -765,8 +765,9 @@ def next_command(job: JobPlan, plan: Plan) -> str:
     path = plan_argument()
     named = option.id if len(plan.jobs) == 1 else as_typed(f"{job.name}/{option.id}")
     # A run ends with its machine: it has the hours of the slow end of its range.
-    whole = plan.period == "run" and not _is_run(job)
-    ttl = f"{math.ceil(option.hours.high)}h" if whole else "1h" if _is_run(job) else "8h"
+    ends_with_run = plan.period == "run" and not _is_run(job)
+    hours = math.ceil(option.hours.high) if ends_with_run else 1 if _is_run(job) else 8
+    ttl = f"{hours}h"
     command = f"gpucost quote{path} --option {named}"
     if "provision" in start[:1]:
         flags = "--run COMMAND" if ttl == "1h" else "--dry-run"
