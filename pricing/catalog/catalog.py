@@ -285,11 +285,10 @@ class Catalog:
             raise self._unknown_name(provider, instance_type)
         if purchase not in sold:
             ways = [way for way in PURCHASES if way in sold]
-            raise InputError(
-                f"The price list has no {purchase!r} price of {provider}/{instance_type}, which "
-                f"may be sold so; listed as: {', '.join(ways)}.",
-                hint=f"Add --purchase {ways[0]}.",
-            )
+            name = f"{provider}/{instance_type}"
+            listed = {"place": name, "ways": ", ".join(ways)}
+            reason = Message("price.not-listed", purchase=purchase, **listed)
+            raise InputError(reason, hint=f"Add --purchase {ways[0]}.")
         return sold[purchase]
 
     def _unknown_name(self, provider: str, instance_type: str) -> InputError:
@@ -304,12 +303,8 @@ class Catalog:
             )
         size = sizes().get((provider, instance_type))
         if size is not None:
-            return InputError(
-                f"{provider}/{instance_type} is sold by contract only and no price of it is "
-                "public.",
-                hint="Ask the provider, or choose another size: "
-                f"gpucost prices --provider {provider} --gpu {size.gpu}",
-            )
+            reason = Message("price.by-contract", place=f"{provider}/{instance_type}")
+            return InputError(reason, hint=Message("price.ask", provider=provider, gpu=size.gpu))
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
         suggestion = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""

@@ -19,6 +19,7 @@ from msgspec import structs
 from gpucost.api import with_launchable
 from gpucost.arguments.command_group import GroupedCommand
 from gpucost.arguments.parameters import HINT_OPTIONS, HINTS, options, today
+from gpucost.arguments.settings import load_budgets
 from gpucost.cost_gate import CostGate
 from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
@@ -330,6 +331,21 @@ def _without_own_end(plan: Plan) -> Iterator[Message]:
             yield Message("note.no-own-end", job=job.name, usd=usd, **names)
 
 
+def _budget_notes(plan: Plan) -> Iterator[Message]:
+    """Yield what the jobs of a team or owner with a budget take of it, today and as recommended."""
+    labeled = plan.teams if plan.teams and plan.period == "month" else ()
+    for budget in load_budgets() if labeled else ():
+        rows = [row for row in labeled if row.name and row.name.lower() in budget.names]
+        rows = [row for row in rows if row.by == rows[0].by]
+        recommended = sum((row.recommended_usd for row in rows), Decimal(0))
+        if rows:
+            code = "note.over-budget" if recommended > budget.usd else "note.budget"
+            amounts = {"today": sum(row.usd for row in rows), "usd": recommended}
+            amounts |= {"limit": budget.usd}
+            shown = {name: show(Decimal(usd)) for name, usd in amounts.items()}
+            yield Message(code, name=budget.name, **shown)
+
+
 def _read_from(profiles: tuple[Profile, ...]) -> str:
     """Return what was measured, in words: files and their length."""
     files = {Path(s.path).name: s for p in profiles for s in p.provenance.sources if s.path}
@@ -364,5 +380,5 @@ def _print(document: Plan, plan: Plan, output: Output, read_from: str, view: str
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
         print_plan(plan, output, read_from, all_options=view == "all")
-    for note in _without_own_end(plan):
+    for note in (*_without_own_end(plan), *_budget_notes(plan)):
         output.say(_("note: {note}", note=translate_text(note)))

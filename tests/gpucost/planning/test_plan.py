@@ -299,3 +299,17 @@ def test_the_objective_decides_the_order(call: Call, write: Write) -> None:
     by_time = _plan(call, "--objective", "time")["jobs"][0]["options"]
     hours = [option["hours"]["mid"] for option in by_time]
     assert hours == sorted(hours)
+
+
+def test_a_plan_says_what_its_jobs_take_of_a_budget(call: Call, write: Write) -> None:
+    """A g4dn.xlarge for 730 h is 383.98 USD; over the limit only if what is recommended is."""
+    job = changed(training(), ("job", "team"), "Vision")
+    write("profile.json", job)
+    Path("budget.toml").write_text("[vision]\nusd-per-month = 5000\n[other]\nusd-per-month = 1\n")
+    on = ("plan", "--as-of", AS_OF, "--hours-per-month", "730", "--machine-only")
+    says = call(*on, "--current", "aws/g4dn.xlarge/us-east-1").err
+    assert "note: budget vision: its jobs take $383.98 a month of its $5,000.00 today" in says
+    assert "budget other" not in says
+    Path("budget.toml").write_text("[vision]\nusd-per-month = 1\n")
+    assert "note: OVER budget vision" in call(*on).err
+    assert "budget" not in call(*on, "-q").err
