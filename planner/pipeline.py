@@ -93,6 +93,7 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
             requirements=limits,
             period=period,
             packs=packs,
+            is_fleet=len(jobs) > 1,
             summarizes=summarizes and cluster is None,
         )
         planned = planned_before.get(limits.providers)
@@ -161,6 +162,7 @@ class _Shared:
         requirements: the objective and the limits.
         period: every dollar and hour is for it.
         packs: whether jobs are going to be packed together.
+        is_fleet: whether there are several jobs.
         summarizes: whether only a summary of each job is kept.
     """
 
@@ -168,6 +170,7 @@ class _Shared:
     requirements: Requirements
     period: Period
     packs: bool
+    is_fleet: bool
     summarizes: bool
 
 
@@ -256,7 +259,7 @@ def _plan_groups(shared: _Shared, market: Market, groups: Sequence[Group]) -> li
         if problems:
             outcomes.append(InputError(problems))
             continue
-        together = leave_together(planned)
+        together = leave_together(planned, is_fleet=shared.is_fleet)
         if shared.summarizes:
             day = shared.catalog.as_of
             together = tuple(summarize(job, packed_text(job, day)) for job in together)

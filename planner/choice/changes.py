@@ -141,6 +141,7 @@ def _times(speed: Estimate) -> str:
 
 
 END = "end-job"
+LOOK = "see-what-runs"
 
 
 def must_end(findings: tuple[Finding, ...]) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
 from planner.choice.baseline import LIMITS, Baseline, bill_of_work, seconds
-from planner.choice.changes import END, effort_usd, must_end
+from planner.choice.changes import END, LOOK, effort_usd, must_end
 from planner.choice.context import CPU_MOVE_H, STAGES, USE_GPU, JobContext
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
@@ -54,7 +54,7 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
-_FEWER, _LOOK, _NETWORK = "fewer-gpus", "see-what-runs", "fast-network"
+_FEWER, _NETWORK = "fewer-gpus", "fast-network"
 _OF_SERVER = ("kv-cache-room", "raise-batch-cap")  # what keeps requests waiting, before any copy
 _ELSEWHERE = ("smaller-gpu", "newer-gpu", MORE, "move-provider", _FEWER)  # not done here unpriced
 _KIND = attrgetter("provider", "gpu", "region", "purchase")
@@ -409,9 +409,9 @@ def _step(
     if line := ACTIONS[codes[0]].line_for(context.signals) if codes else "":
         title = Message("first.in-program", what=title, line=line)
     ends = next((f for f in context.findings if END_WHEN_IDLE in f.actions), None)
-    if END_WHEN_IDLE in codes and ends is not None and _LOOK in ends.actions:
+    if END_WHEN_IDLE in codes and ends is not None and LOOK in ends.actions:
         # Work may go on there that nobody looked for: a question first.
-        title = Message("first.look-first", look=ACTIONS[_LOOK].title, what=title)
+        title = Message("first.look-first", look=ACTIONS[LOOK].title, what=title)
     return Now(
         kind="try",
         what=title,
@@ -471,7 +471,7 @@ def find_proof(
         now: what to do here.
     """
     if now is not None and (
-        now.kind == "end" or now.actions in ((USE_GPU,), (_LOOK,)) or _is_of_cores(now)
+        now.kind == "end" or now.actions in ((USE_GPU,), (LOOK,)) or _is_of_cores(now)
     ):
         return None
     if not may_move(context):

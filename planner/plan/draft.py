@@ -8,6 +8,7 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import Baseline
+from planner.choice.changes import LOOK
 from planner.choice.option import Option
 from planner.choice.ranking import STAY, Named, recommended_option
 from planner.choice.requirements import Objective, Period, Rejected
@@ -128,9 +129,24 @@ class JobDraft:
     def does_nothing(self) -> bool:
         """Whether no kernel of it ran in all of its recording, so that it can be ended."""
         # Where work goes on beside the GPU, ending the machine is none of the actions.
+        return self.profile.paid_busy_fraction == 0 and "idle-shutdown" in self._idle_actions
+
+    @property
+    def looks_first(self) -> bool:
+        """Whether somebody has to see whether anything still runs there before it is moved."""
+        return not self.does_nothing and LOOK in self._idle_actions
+
+    @property
+    def may_end(self) -> bool:
+        """Whether no kernel of it ran, so that it is ended, at once or after a look."""
+        return self.does_nothing or (
+            self.looks_first and self.profile.paid_busy_fraction == 0 and not self.baseline.broken
+        )
+
+    @property
+    def _idle_actions(self) -> tuple[str, ...]:
         idle = (f for f in self.findings[:1] if f.code in _NOTHING_RAN)
-        ends = any(f.confidence != "possible" and "idle-shutdown" in f.actions for f in idle)
-        return self.profile.paid_busy_fraction == 0 and ends
+        return next((f.actions for f in idle if f.confidence != "possible"), ())
 
     @property
     def remaining_usd(self) -> Decimal | None:
@@ -317,12 +333,13 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
     )
 
 
-def leave_together(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
+def leave_together(jobs: Iterable[JobDraft], *, is_fleet: bool) -> tuple[JobDraft, ...]:
     """Return the plans, those that would leave their neighbours behind staying where they are.
 
-    A job whose machine breaks a limit of the command line leaves all the same.
+    In a fleet nobody rents a machine for a job of which nobody knows whether it still runs. A job
+    whose machine breaks a limit of the command line leaves all the same.
     """
-    plans = {job.name: job for job in jobs}
+    plans = {job.name: _looked_at(job) if is_fleet else job for job in jobs}
     return tuple(_stay(job, plans) for job in plans.values())
 
 
@@ -334,6 +351,16 @@ def _stay(job: JobDraft, plans: dict[str, JobDraft]) -> JobDraft:
     if not staying:
         return job
     return replace(job, recommended=STAY, reason=Message("keep.neighbors", jobs=staying))
+
+
+def _looked_at(job: JobDraft) -> JobDraft:
+    if not job.looks_first or job.baseline.broken:
+        return job
+    if not _moves(job):  # what is done on its own machine
+        return replace(job, elsewhere=())
+    return replace(
+        job, recommended=STAY, named=Named(), elsewhere=(), reason=Message("keep.look-first")
+    )
 
 
 def keeping(job: JobDraft) -> JobDraft:
@@ -356,12 +383,12 @@ def leaving(job: JobDraft) -> JobDraft:
 
 def leaves(job: JobDraft) -> bool:
     """Return whether a job is to end, or to run on another machine, or the same one elsewhere."""
-    choice = job.choice
-    if job.does_nothing:
-        return True
-    if choice is None or job.baseline.offer is None:
-        return False
-    return not job.baseline.has_size_there(choice.offer)
+    return job.may_end or _moves(job)
+
+
+def _moves(job: JobDraft) -> bool:
+    choice, today = job.choice, job.baseline
+    return choice is not None and today.offer is not None and not today.has_size_there(choice.offer)
 
 
 _DAYS_PER_MONTH = 30.4  # 730 h

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
+from planner.actions import ACTIONS
 from planner.choice.candidate import owed_line
-from planner.choice.changes import END, must_end
+from planner.choice.changes import END, LOOK, must_end
 from planner.choice.ranking import STAY, Named
 from planner.plan.bill import CostRange
 from planner.plan.confidence import if_taken
@@ -24,6 +25,13 @@ from pricing.money import cents
 # Six days hold four working days, whatever day the recording begins on; what works by itself, and
 # not when people do, has none to wait for.
 _LONG_H, _LONG_OF_WORK_H = 144.0, 24.0
+_LOOKS = Now(
+    kind="try",
+    what=ACTIONS[LOOK].title,
+    actions=(LOOK,),
+    command=f"gpucost explain {LOOK}",
+    effort_hours=ACTIONS[LOOK].effort_hours,
+)
 
 
 def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
@@ -38,7 +46,13 @@ def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
         if not job.does_nothing or job.profile.job.kind.answers:
             return (job,)
         return (_with_machine(job) if _is_abandoned(job) else _staying(job),)
-    return tuple(_ended(job, plans) if job.does_nothing else job for job in plans.values())
+    # What may still run on the CPU of a machine of its own is looked at; of a shared one it has to
+    # be out of the way before the others save anything by leaving.
+    shares = {job.name for job in plans.values() if (t := job.baseline.tenancy) and t.beside}
+    return tuple(
+        _ended(job, plans) if job.does_nothing or (job.may_end and job.name in shares) else job
+        for job in plans.values()
+    )
 
 
 def _staying(job: JobDraft) -> JobDraft:
@@ -55,11 +69,13 @@ def _ended(job: JobDraft, plans: Mapping[str, JobDraft]) -> JobDraft:
         job,
         recommended=STAY,
         named=Named(),
-        now=Now(kind="end", what=Message("first.stop"), actions=(END,)),
+        now=Now(kind="end", what=Message("first.stop"), actions=(END,))
+        if job.does_nothing
+        else _LOOKS,
         proof=None,
         reason=None,
         remaining=_remaining(job, all_leave=all_leave),
-        leaving_first=tuple(n.name for n in neighbors if all_leave and not n.does_nothing),
+        leaving_first=tuple(n.name for n in neighbors if all_leave and not n.may_end),
     )
 
 

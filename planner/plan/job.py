@@ -216,6 +216,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """What is still paid for a job that is to end, of its bill of today.
 
+    Where `answer.now` is to `try`, somebody looks first whether anything of it still runs.
+
     Attributes:
         gpus: that are free then.
         cost: dollars of the period: of a machine that others keep, or that is owed anyway; None
@@ -309,6 +311,11 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> Finding | None:
         """The first finding; None where nothing was found."""
         return self.findings[0] if self.findings else None
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether it is to end once somebody has seen that nothing of it still runs."""
+        return bool(self.ended) and self.answer.now is not None and self.answer.now.kind == "try"
 
     @property
     def program_finding(self) -> Finding | None:

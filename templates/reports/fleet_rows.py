@@ -207,7 +207,8 @@ def group_row(group: Alike, plan: Plan) -> Row:
     if job.ended:
         usd = group.after(plan)
         cost = _("nothing") if usd == 0 else report_text.whole_dollars(usd)
-        return Row(title=cause, what=_("stop, no kernel ran"), cost=cost, sure=sure)
+        what = staying(job, plan) if job.is_looked_at else _("stop, no kernel ran")
+        return Row(title=cause, what=what, cost=cost, sure=sure)
     if shared is not None and len(shared.jobs) > 1:
         placement = _("share: {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=placement, cost=_("shared"), sure=sure)

@@ -14,7 +14,7 @@ from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import machine_name, money_range, money_text, period_words, whole_dollars
 from templates.reports import job_screen
-from templates.reports.decision import work_hours
+from templates.reports.decision import staying, work_hours
 from templates.reports.fleet_rows import Alike, group_alike, group_row, names
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
     rows = group_alike(plan)
     command, groups = _fleet_command(plan, rows), [g for g in rows if not g.first.ended]
     ended = [job for group in rows if group.first.ended for job in group.jobs]
-    stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
+    stopped = _stopped(ended, plan)  # up to two lines; these jobs need no row of their own
     tries = _trials(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
     longer = (
@@ -297,14 +297,41 @@ def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
     return _(" ({share} idle)", share=share)
 
 
-def _stopped(jobs: tuple[JobPlan, ...], plan: Plan) -> list[job_screen.Action]:
-    """Return the jobs to be ended, as what is done first."""
-    if not jobs:
-        return []
-    together = Alike(jobs=jobs)
-    text = _("{jobs}: no kernel ran in all of the recording", jobs=together.title)
-    figures = (_frees(_gpus_of_ended(jobs)), _given_back(together, plan))
-    return [job_screen.Action(label=_("Stop"), text=text, figures=figures)]
+def _stopped(jobs: Sequence[JobPlan], plan: Plan) -> list[job_screen.Action]:
+    """Return the jobs to be ended, as what is done first, and those to be looked at before."""
+    sure = Alike(jobs=tuple(job for job in jobs if not job.is_looked_at))
+    looked = Alike(jobs=tuple(job for job in jobs if job.is_looked_at))
+    actions = []
+    if sure.jobs:
+        text = _("{jobs}: no kernel ran in all of the recording", jobs=sure.title)
+        figures = (_frees(_gpus_of_ended(sure.jobs)), _given_back(sure, plan))
+        actions.append(job_screen.Action(label=_("Stop"), text=text, figures=figures))
+    if looked.jobs:
+        figures = (_frees(_gpus_of_ended(looked.jobs)), _("$0 until then"))
+        text = _look_at(looked, plan)
+        actions.append(job_screen.Action(label=_("Look"), text=text, figures=figures))
+    return actions
+
+
+def _look_at(looked: Alike, plan: Plan) -> str:
+    """Return what to see of jobs before they are ended, and when the bill of their machines ends.
+
+    A machine is billed while any of its jobs is there.
+    """
+    beside = {name for j in looked.jobs if (share := j.baseline.share) for name in share.beside}
+    there = Alike(
+        jobs=tuple(j for j in plan.jobs if j.name in beside or any(j is own for own in looked.jobs))
+    )
+    return _(
+        "{jobs}: {look}; the bill of {machines} ({usd} {period}) ends only once all {n} jobs there"
+        " have left",
+        jobs=looked.title,
+        look=staying(looked.first, plan),
+        machines=names(tuple({machine_name(job.baseline.offer): None for job in looked.jobs})),
+        usd=whole_dollars(there.before),
+        period=period_words(plan),
+        n=len(there.jobs),
+    )
 
 
 def _gpus_of_ended(jobs: Sequence[JobPlan]) -> int:
@@ -406,6 +433,8 @@ def _fleet_actions(plan: Plan, tries: Sequence[job_screen.Action]) -> list[job_s
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         text = _("{text}, without what is to be tried", text=text) if tries else text
+        if any(job.is_looked_at for job in plan.jobs):
+            text = _("{text}, once what is looked at has ended", text=text)
         actions.append(_step(_("In all"), text, cost, before, at_least=total.at_least))
     if not actions:
         why = _too_dear_to_share(fleet, plan, stops) if fleet and dear else ""

@@ -112,3 +112,39 @@ def test_preparation_by_the_cores_leaves_the_gpu() -> None:
     assert "without a GPU" in now.what
     assert now.usd.mid < job.baseline.cost.total
     assert (job.answer.next, job.answer.cheapest) == (None, None)
+
+
+def test_in_a_fleet_nobody_rents_a_machine_for_what_may_run_no_more() -> None:
+    """By hand: a node of 4 GPUs costs 8 x 730 = $5,840, two single machines elsewhere $1,460."""
+    node, single = sold("node", "8.00", gpu_count=4), sold("single", "1.00", provider="elsewhere")
+    at_work = {"util.kernel_time": Statistics(mean=0.95, p95=1.0), "util.sm_active": 0.7}
+    usage, host = MonthlyUse(hours_per_month=730.0), {"cpu_util": 0.1}
+    cases = {"train-1": at_work, "train-2": at_work, "silent": HELD}
+    kinds = {"silent": "unknown"}
+
+    def fleet(**machines: str | None) -> Plan:
+        profiles = [
+            a_profile(
+                m, name=n, kind=kinds.get(n, "training"), usage=usage, host=host, cpu_cores=24
+            )
+            for n, m in cases.items()
+        ]
+        jobs = [
+            replace(p, hardware=replace(p.hardware, machine=machines.get(p.job.name, "node-1")))
+            for p in (running(profile, node) for profile in profiles)
+        ]
+        return to_plan(plan(*jobs, offers=(node, single)))
+
+    made = fleet()
+    silent, *_ = (job for job in made.jobs if job.name == "silent")
+    assert (silent.choice, silent.answer.next, silent.is_looked_at) == (None, None, True)
+    assert remains(made) == 1460
+    first, total = first_screen(made).actions
+    assert "see whether anything still runs on it" in first.text
+    assert "($5,840 a month) ends only once all 3 jobs there have left" in first.text
+    assert total.text.endswith("once what is looked at has ended")
+
+    apart = fleet(silent="node-2")  # nobody waits for it to leave: it stays, and is paid
+    silent, *_ = (job for job in apart.jobs if job.name == "silent")
+    assert (silent.choice, silent.is_looked_at, silent.answer.next) == (None, False, None)
+    assert remains(apart) == 1460 + (silent.baseline.cost.total or 0)
