@@ -40,7 +40,7 @@ def is_gcp(head: str) -> bool:
     """Return whether the first characters of a file are of an export's rows or columns."""
     if all(column in head for column in _CONSOLE):
         return True
-    return all(name in head for name in ("billing_account_id", "usage_start_time", "sku"))
+    return all(name in head for name in ("usage_start_time", "sku"))
 
 
 def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:

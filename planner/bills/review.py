@@ -1,9 +1,10 @@
 """An invoice read for its GPUs: what was spent on which machine, when; what to measure first."""
 
+import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from planner.bills import leftovers as unused
 from planner.bills.bill import APART, MACHINE, Bill, BillLine, gpu_in_words, refuse
 from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_usd
+from planner.choice.baseline import MANAGED
 from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
@@ -207,17 +209,20 @@ def review(
             *(note for bill in bills for note in bill.notes),
             *_unknown_gpus(machines),
             *_naming_a_gpu(used, charges),
-            *_months(charges, zone),
+            *_months(charges),
         ),
     )
 
 
-def _months(charges: Iterable[unused.GpuLine], zone: tzinfo) -> Iterator[Message]:
-    """Yield what each month had of GPU dollars, where the bills are of more than one."""
+def _months(charges: Iterable[unused.GpuLine]) -> Iterator[Message]:
+    """Yield what each month had of GPU dollars, where the bills are of more than one.
+
+    A provider closes its month at midnight UTC, wherever the reader of the bill is.
+    """
     months: defaultdict[str, Decimal] = defaultdict(Decimal)
     for line in (charge.line for charge in charges):
         if line.start is not None:  # a line belongs to the month in which it starts
-            months[f"{line.start.astimezone(zone):%Y-%m}"] += line.usd
+            months[f"{line.start.astimezone(UTC):%Y-%m}"] += line.usd
     parts = [f"{month} USD {show(usd)}" for month, usd in sorted(months.items()) if usd]
     if len(parts) > 1:
         mean = show(sum_exactly(months.values()) / len(parts))
@@ -256,7 +261,6 @@ def _machines(charges: Iterable[unused.GpuLine], measured: Measured) -> tuple[Re
         groups.setdefault(key, []).append(charge)
     machines = []
     for (provider, instance_type, gpu, region, purchase), group in groups.items():
-        resources = {charge.line.resource for charge in group}
         hours = _total(charge.line.hours for charge in group)
         gpu_hours, gpus = _total(charge.gpu_hours for charge in group), group[0].gpus
         if gpu_hours and not hours:  # its cores name no size, or only its GPUs are on the bill
@@ -271,13 +275,30 @@ def _machines(charges: Iterable[unused.GpuLine], measured: Measured) -> tuple[Re
                 usd=without_zeros(sum_exactly(charge.line.usd for charge in group)),
                 hours=six_digits(hours),
                 gpu_hours=six_digits(gpu_hours),
-                machines=None if None in resources else len(resources),
+                machines=_count(group),
                 measured=(provider.lower(), (instance_type or "").lower()) in measured,
                 lines=tuple(charge.line.source for charge in group),
             )
         )
     machines.sort(key=lambda m: (-m.usd, m.provider, m.instance_type or "", m.region or ""))
     return tuple(machines)
+
+
+def _count(group: Iterable[unused.GpuLine]) -> int | None:
+    """Return how many machines are at least there; None where a line says no resource.
+
+    What is billed under one id, such as an endpoint, has as many as its hours need at a time.
+    """
+    count, of_each = 0, defaultdict[str | None, list[BillLine]](list)
+    for charge in group:
+        of_each[charge.line.resource].append(charge.line)
+    for lines in of_each.values():
+        start = min((line.start for line in lines if line.start), default=None)
+        end = max((line.end for line in lines if line.end), default=None)
+        has_h = (end - start).total_seconds() / _SECONDS_PER_HOUR if start and end else 0
+        ran_h = float(_total(line.hours for line in lines) or 0)
+        count += max(1, math.ceil((ran_h - 1) / has_h)) if has_h > 0 else 1  # 1 h: a begun one
+    return None if None in of_each else count
 
 
 def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
@@ -365,6 +386,8 @@ def _measure(machines: Iterable[ReviewedMachine]) -> MeasureFirst | None:
         part for part in (machine.provider, machine.instance_type, machine.region) if part
     )
     current = ["--current", machine_name] if machine.instance_type else []
+    if name.startswith(MANAGED) and machine.hours:
+        current += ["--price", f"{_price(machine):f}"]
     return MeasureFirst(
         machine=machine_name,
         usd=machine.usd,
@@ -411,7 +434,7 @@ def with_machines(
             placed.append(profile)
             continue
         if len(profiles) == 1 and machine.hours:
-            price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
+            price = _price(machine)
         machine_name = f"{machine.provider}/{machine.instance_type}"
         what = {"job": profile.job.name, "gpu": machine.gpu or ""}
         notes.append(Message("invoice.only-machine", place=machine_name, **what))
@@ -419,6 +442,12 @@ def with_machines(
     placed[0] = _noting(placed[0], _not_covered(measured_h, billed))
     months = (n for n in billed.notes if isinstance(n, Message) and n.code == "invoice.months")
     return tuple(placed), (*notes, *months), price
+
+
+def _price(machine: ReviewedMachine) -> Decimal:
+    """Return dollars an hour of a machine with hours."""
+    price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
+    return without_zeros(price)
 
 
 def _on(profile: Profile, machine: ReviewedMachine, billed: Review) -> Profile:

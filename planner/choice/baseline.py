@@ -38,6 +38,8 @@ from pricing.money import HOURS_PER_MONTH, show
 
 OWN = "own"
 """The provider of a machine that no price list has."""
+MANAGED = "ml."
+"""What SageMaker writes before the name of the type that it runs on."""
 _SOURCE = "--price, given by the user"
 
 
@@ -438,12 +440,16 @@ def _listed(
         purchase = "on_demand"  # what a machine costs whose term is over
     provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
     if provider and instance_type:
+        host = instance_type.removeprefix(MANAGED)
+        what = {"job": name, "machine": instance_type, "host": host}
+        managed = (Message("note.managed", **what),) if host != instance_type else ()
         try:
-            return _stated(catalog, (provider, instance_type, region, purchase), name)
+            offer, assumed, notes = _stated(catalog, (provider, host, region, purchase), name)
         except InputError:
             if hardware.gpu:
                 source_gpu(profile)  # of a chip that is not known no machine is
             raise
+        return offer, assumed, (*notes, *managed)
     if hardware.owned:
         return None, False, (Message("note.owned-unpriced", job=name),)
     return _assumed(profile, catalog, requirements, provider)

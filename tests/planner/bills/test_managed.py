@@ -7,8 +7,9 @@ hours of FOCUS are CoreWeave's unit (docs.coreweave.com/billing/focus-export-api
 import csv
 import io
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, tzinfo
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -16,15 +17,17 @@ from planner.bills.formats import read_bill
 from planner.bills.leftovers import gpu_sizes
 from planner.bills.review import Review, review
 from pricing.catalog.catalog import load_catalog
+from pricing.message import Message
+from tests.planner.factories import a_profile, plan, sold
 
 SIZES = gpu_sizes(load_catalog())
 
 
-def reviewed(header: Sequence[str], *rows: Sequence[str]) -> Review:
+def reviewed(header: Sequence[str], *rows: Sequence[str], zone: tzinfo = UTC) -> Review:
     """Return what is said of a bill of these rows."""
     text = io.StringIO()
     csv.writer(text).writerows((header, *rows))
-    return review([read_bill("bill.csv", text.getvalue())], SIZES, zone=UTC)
+    return review([read_bill("bill.csv", text.getvalue())], SIZES, zone=zone)
 
 
 GOOGLE = [
@@ -130,3 +133,52 @@ def test_a_surcharge_has_no_hours() -> None:
     found = reviewed(FOCUS, *rows)
     assert (found.totals.usd, found.totals.gpu_usd) == (Decimal("25.02"), Decimal("24.48"))
     assert found.totals.gpu_hours == 8.0  # 4 V100s for 2 h
+
+
+def test_google_rows_are_read_without_the_billing_account() -> None:
+    """Nothing of a row needs it: 289.80 dollars and 720 GPU hours stay what they are."""
+    row = google(VERTEX, "Vertex AI: Online/Batch Prediction NVIDIA Tesla T4 GPU", "289.80", "720")
+    got = reviewed(GOOGLE[1:], row[1:])
+    assert (got.totals.usd, got.totals.gpu_hours) == (Decimal("289.80"), 720)
+
+
+REPORT = [
+    "lineItem/LineItemType", "lineItem/UsageStartDate", "lineItem/UsageEndDate",
+    "lineItem/UsageType", "lineItem/UsageAmount", "lineItem/CurrencyCode",
+    "lineItem/UnblendedCost", "product/regionCode", "lineItem/ResourceId",
+]  # fmt: skip
+
+
+# By hand: 720 h of the notebook at 1.515 are 1,090.80; 1,440 h of the endpoint in the 720 h of
+# November are two machines; the month is AWS's, which begins on 31 October in New York.
+def test_a_sagemaker_bill_of_one_month() -> None:
+    """Its endpoint has as many machines as its hours need, and its command names what it costs."""
+    month = ("2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z")
+    got = reviewed(
+        REPORT,
+        ("Usage", *month, "USE1-Notebk:ml.g5.2xlarge", "720", "USD", "1090.80", "us-east-1", "n"),
+        ("Usage", *month, "USE1-Host:ml.g4dn.xlarge", "1440", "USD", "1059.84", "us-east-1", "e"),
+        zone=ZoneInfo("America/New_York"),
+    )
+    assert [(m.instance_type, m.machines) for m in got.machines] == [
+        ("ml.g5.2xlarge", 1),
+        ("ml.g4dn.xlarge", 2),
+    ]
+    assert not any(note.code == "invoice.months" for note in got.notes if isinstance(note, Message))
+    assert got.measure_first is not None
+    command = "--current aws/ml.g5.2xlarge/us-east-1 --price 1.515"
+    assert got.measure_first.commands[1].endswith(command)
+
+
+@pytest.mark.parametrize(("usd", "hourly"), [(None, "1.00"), (Decimal("1.515"), "1.515")])
+def test_a_sagemaker_type_is_its_host_type_and_is_said_to_cost_more(
+    usd: Decimal | None, hourly: str
+) -> None:
+    """A command with `ml.g5.2xlarge` works: at EC2's price, or at what is stated."""
+    offer = sold("g5.2xlarge", provider="aws", region="us-east-1")
+    asked = {"current": "aws/ml.g5.2xlarge/us-east-1", "price_usd_per_hour": usd}
+    made = plan(a_profile(), offers=(offer,), **asked)
+    today = made.jobs[0].baseline.offer
+    assert today is not None
+    assert (today.instance_type, today.usd_per_hour) == ("g5.2xlarge", Decimal(hourly))
+    assert any("SageMaker bills more" in note for note in made.assumptions)
