@@ -87,12 +87,10 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
 
     def draft(limits: Requirements, change: Callable[[JobDraft], JobDraft] | None) -> PlanDraft:
         jobs, period = _check_jobs(profiles, today, limits)
-        packs = len(jobs) > 1 and limits.consolidate is not False
         shared = _Shared(
             catalog=today,
             requirements=limits,
             period=period,
-            packs=packs,
             is_fleet=len(jobs) > 1,
             summarizes=summarizes and cluster is None,
         )
@@ -161,7 +159,6 @@ class _Shared:
         catalog: offers and rules of the day.
         requirements: the objective and the limits.
         period: every dollar and hour is for it.
-        packs: whether jobs are going to be packed together.
         is_fleet: whether there are several jobs.
         summarizes: whether only a summary of each job is kept.
     """
@@ -169,9 +166,13 @@ class _Shared:
     catalog: Catalog
     requirements: Requirements
     period: Period
-    packs: bool
     is_fleet: bool
     summarizes: bool
+
+    @property
+    def packs(self) -> bool:
+        """Whether jobs are going to be packed together."""
+        return self.is_fleet and self.requirements.consolidate is not False
 
 
 def _draft(planned: tuple[JobDraft, ...], shared: _Shared, executor: Executor | None) -> PlanDraft:

@@ -441,15 +441,14 @@ def _listed(
     provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
     if provider and instance_type:
         host = instance_type.removeprefix(MANAGED)
-        what = {"job": name, "machine": instance_type, "host": host}
-        managed = (Message("note.managed", **what),) if host != instance_type else ()
+        managed = Message("note.managed", job=name, machine=instance_type, host=host)
         try:
             offer, assumed, notes = _stated(catalog, (provider, host, region, purchase), name)
         except InputError:
             if hardware.gpu:
                 source_gpu(profile)  # of a chip that is not known no machine is
             raise
-        return offer, assumed, (*notes, *managed)
+        return offer, assumed, notes if host == instance_type else (*notes, managed)
     if hardware.owned:
         return None, False, (Message("note.owned-unpriced", job=name),)
     return _assumed(profile, catalog, requirements, provider)

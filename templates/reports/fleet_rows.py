@@ -207,8 +207,8 @@ def group_row(group: Alike, plan: Plan) -> Row:
     if job.ended:
         usd = group.after(plan)
         cost = _("nothing") if usd == 0 else report_text.whole_dollars(usd)
-        what = staying(job, plan) if job.is_looked_at else _("stop, no kernel ran")
-        return Row(title=cause, what=what, cost=cost, sure=sure)
+        step = staying(job, plan) if job.is_looked_at else _("stop, no kernel ran")
+        return Row(title=cause, what=step, cost=cost, sure=sure)
     if shared is not None and len(shared.jobs) > 1:
         placement = _("share: {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=placement, cost=_("shared"), sure=sure)

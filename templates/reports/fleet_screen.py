@@ -318,19 +318,19 @@ def _look_at(looked: Alike, plan: Plan) -> str:
 
     A machine is billed while any of its jobs is there.
     """
-    beside = {name for j in looked.jobs if (share := j.baseline.share) for name in share.beside}
-    there = Alike(
-        jobs=tuple(j for j in plan.jobs if j.name in beside or any(j is own for own in looked.jobs))
-    )
+    shares = [job.baseline.share for job in looked.jobs]
+    names_on = {name for share in shares if share for name in share.beside}
+    names_on.update(job.name for job in looked.jobs)
+    billed = Alike(jobs=tuple(job for job in plan.jobs if job.name in names_on))
     return _(
         "{jobs}: {look}; the bill of {machines} ({usd} {period}) ends only once all {n} jobs there"
         " have left",
         jobs=looked.title,
         look=staying(looked.first, plan),
         machines=names(tuple({machine_name(job.baseline.offer): None for job in looked.jobs})),
-        usd=whole_dollars(there.before),
+        usd=whole_dollars(billed.before),
         period=period_words(plan),
-        n=len(there.jobs),
+        n=len(billed.jobs),
     )
 
 
