@@ -194,7 +194,6 @@ def _sha256(path: Path) -> str | None:
 _CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
 _SERIES = {"gpucost-samples": SAMPLES, "gpucost-steps": STEPS}
 _SAME_START_S = 1.0
-_BOTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +310,7 @@ def is_capture_of(finished: FileProfile, path: Path, profile: Profile) -> bool:
     same_job = finished.profile.job.name == profile.job.name
     windows = [job.window for job in (finished.profile, profile)]
     starts = [w.start.timestamp() for w in windows if w is not None and w.start is not None]
-    return same_job and len(starts) == _BOTH and abs(starts[0] - starts[1]) <= _SAME_START_S
+    return same_job and len(starts) > 1 and abs(starts[0] - starts[1]) <= _SAME_START_S
 
 
 def named_apart(jobs: Sequence[FileProfile]) -> tuple[Profile, ...]:

@@ -274,9 +274,6 @@ def _mean(samples: pd.DataFrame, key: str, slot: str) -> float | None:
     return None if figures is None or figures.mean is None else round(figures.mean, 6)
 
 
-_TWICE = 2
-
-
 def served_in(facts: Mapping[str, Any]) -> tuple[Served, ...]:
     """Return what the servers of the job told together; nothing of one that did not tell twice.
 
@@ -286,7 +283,7 @@ def served_in(facts: Mapping[str, Any]) -> tuple[Served, ...]:
         tallies = [
             series
             for i, tally in enumerate(facts.get(SERVING) or ())
-            if tally["pages"] >= _TWICE
+            if tally["pages"] > 1
             for series in _series(tally, f"copy {i}")
         ]
         return served(tallies)[:1]

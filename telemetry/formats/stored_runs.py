@@ -30,7 +30,6 @@ _READINGS = """
 """
 _MOST_FILES = 1_000
 _MOST_SETTINGS_BYTES = 1 << 20
-_POINT_PARTS = 2  # time and value; MLflow writes the step behind them
 
 
 def is_run_folder(path: str | Path) -> bool:
@@ -123,7 +122,7 @@ def _points(key: str, text: str) -> list[dict[str, object]]:
     lines = (line.split() for line in text.splitlines() if line.strip())
     return [
         {"key": key, "timestamp": parts[0], "value": parts[1]}
-        if len(parts) >= _POINT_PARTS
+        if len(parts) > 1  # time and value; MLflow writes the step behind them
         else {"key": key}
         for parts in lines
     ]

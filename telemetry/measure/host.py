@@ -80,6 +80,13 @@ def ram_gib() -> tuple[float, float]:
 _PROC = Path("/proc")
 _UNLIMITED = 1 << 60  # version 1 writes the largest page-aligned number for "no limit"
 _MOUNT_FIELDS = 10
+# Files by version: which cores; memory in use, the key of what can go of it, and who was killed
+# for want of it.
+_CORES = {1: ("cpuset.effective_cpus", "cpuset.cpus"), 2: ("cpuset.cpus.effective",)}
+_MEMORY = {
+    1: ("memory.usage_in_bytes", "total_inactive_file", "memory.oom_control"),
+    2: ("memory.current", "inactive_file", "memory.events"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +124,7 @@ class ControlGroup:
         group = self._places.get("cpuset")
         if group is None:
             return None
-        names = (
-            ("cpuset.cpus.effective",)
-            if group.version == 2  # noqa: PLR2004 - of control groups
-            else ("cpuset.effective_cpus", "cpuset.cpus")
-        )
+        names = _CORES[group.version]
         lists = (kernel_text(folder / name) for folder in group.folders for name in names)
         return next((_cpu_list(text) for text in lists if text.strip()), None)
 
@@ -135,15 +138,11 @@ class ControlGroup:
         group = self._places.get("memory")
         if group is None:
             return None
-        files = (
-            ("memory.usage_in_bytes", "total_inactive_file")
-            if group.version == 1
-            else ("memory.current", "inactive_file")
-        )
-        used = _number(group.folders[0] / files[0])
+        file, key, _ = _MEMORY[group.version]
+        used = _number(group.folders[0] / file)
         if used is None:
             return None
-        cached = _keyed(group.folders[0] / "memory.stat", files[1]) or 0.0
+        cached = _keyed(group.folders[0] / "memory.stat", key) or 0.0
         return max(0.0, used - cached) / GIB
 
     def cpu_s(self) -> float | None:
@@ -165,8 +164,7 @@ class ControlGroup:
         group = self._places.get("memory")
         if group is None:
             return None
-        name = "memory.oom_control" if group.version == 1 else "memory.events"
-        count = _keyed(group.folders[0] / name, "oom_kill")
+        count = _keyed(group.folders[0] / _MEMORY[group.version][-1], "oom_kill")
         return None if count is None else int(count)
 
     def _lowest_limit(

@@ -56,13 +56,9 @@ def node_rows(reader: NvmlReader, sys: Path = Path("/sys")) -> Iterator[Row]:
 
 
 _PCIE = tuple(
-    f"nvmlDeviceGet{name}"
-    for name in (
-        "CurrPcieLinkWidth",
-        "MaxPcieLinkWidth",
-        "CurrPcieLinkGeneration",
-        "MaxPcieLinkGeneration",
-    )
+    f"nvmlDeviceGet{which}PcieLink{what}"
+    for what in ("Width", "Generation")
+    for which in ("Curr", "Max")
 )
 _NODES = "devices/system/node/node[0-9]*"
 
@@ -106,11 +102,8 @@ def numa_row(nodes: Sequence[int | None], count: int) -> Row:
     if count == 1:
         return "NUMA", "ok", "one node"
     if None in nodes:
-        return (
-            "NUMA",
-            "unknown",
-            f"{count} nodes; which is a GPU's is not said: nothing to bind to",
-        )
+        why = f"{count} nodes; which is a GPU's is not said: nothing to bind to"
+        return "NUMA", "unknown", why
     text = f"{count} nodes, GPUs on {', '.join(map(str, nodes))}; bind each process to its node"
     together = len(nodes) > 1 and len(set(nodes)) == 1
     return "NUMA", "fail" if together else "ok", f"{text}{'; all hang on one' if together else ''}"

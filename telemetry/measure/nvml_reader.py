@@ -101,10 +101,8 @@ def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
 
 
 def _text(nvml: Nvml, call: Callable[..., object], *handle: Handle) -> str | None:
-    failed: tuple[type[Exception], ...] = (
-        *failures(nvml),
-        UnicodeDecodeError,
-    )  # of a device that is falling off the bus
+    # Of a device that is falling off the bus.
+    failed: tuple[type[Exception], ...] = (*failures(nvml), UnicodeDecodeError)
     try:
         return str(call(*handle)) or None
     except failed:

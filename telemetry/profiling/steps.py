@@ -13,8 +13,6 @@ from telemetry.profiling.window import ActiveWindow
 from telemetry.recording.observed import Observed, StepTimes
 from telemetry.recording.recording import Served
 
-_FEWEST_ROWS = 2
-_FEWEST_READINGS = 2
 _DIGITS = 9
 # As in the probe (gpucost_probe/timing/steps.py): this much longer than usual, and this long.
 STALL_TIMES, STALL_S = 5.0, 0.5
@@ -34,13 +32,13 @@ def window_of_steps(
         t_s: when devices were read, seconds.
     """
     steps = observed.steps if observed is not None else None
-    if steps is None or len(steps) < _FEWEST_ROWS:
+    if steps is None or len(steps) <= 1:
         return otherwise
     early = early_steps(observed)
     first = float(steps["t_s"].iloc[0]) if early is None else early.until_s
     last = float(steps["t_s"].iloc[-1])
     inside = np.unique(t_s[(t_s >= first) & (t_s <= last)])
-    if len(inside) < _FEWEST_READINGS or otherwise.interval_s is None:
+    if len(inside) <= 1 or otherwise.interval_s is None:
         return otherwise
     before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
     # A first row of no steps says when the first one began: a profiler starts after warm-up.

@@ -204,11 +204,8 @@ def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ..
 
 def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
     """Return what is said of frameworks whose steps the probe does not see."""
-    names = {process.last("hello").get("framework") for process in processes} - {
-        None,
-        "pytorch",
-        "keras",
-    }
+    stated = {process.last("hello").get("framework") for process in processes}
+    names = stated - {None, "pytorch", "keras"}
     return tuple(Message("read.steps-unseen", framework=n) for n in sorted(map(str, names)))
 
 

@@ -54,7 +54,9 @@ def test_the_jobs_own_work_is_seen() -> None:
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_BUSY!r}])"
     with _running(script) as job:
         reader = HostReader(ProcessTree(job.pid))
-        found = {**_read(reader), **_read(reader)}
+        # Where others load the machine, looks at threads come later than the first reading.
+        stretches = (_read(reader) for _ in range(20))
+        found = next(read for read in stretches if "cpu_busiest_core" in read)
         for child in ProcessTree(job.pid).look() - {job.pid}:
             subprocess.run(["kill", "-9", str(child)], check=False)
     # As much as this machine had to spare: others' work is on it while tests run.
