@@ -56,8 +56,8 @@ def node_rows(reader: NvmlReader, sys: Path = Path("/sys")) -> Iterator[Row]:
 
 
 _PCIE = tuple(
-    f"nvmlDeviceGet{which}PcieLink{what}"
-    for what in ("Width", "Generation")
+    f"nvmlDeviceGet{which}PcieLink{quantity}"
+    for quantity in ("Width", "Generation")
     for which in ("Curr", "Max")
 )
 _NODES = "devices/system/node/node[0-9]*"
