@@ -28,8 +28,7 @@ from planner.plan.job import Answer, Ended, JobPlan, Remedy, Way
 from planner.plan.notes import core_limits, memory_limits, risks, roll_back, timetable
 from planner.plan.option import Baseline, BilledShare, Option
 from planner.plan.plan import Alternative, Fleet, Group, Placement, Plan, RecommendedTotal
-from planner.plan.teams import teams
-from planner.plan.use import bill_use, job_uses
+from planner.plan.use import bill_use, job_uses, teams
 from planner.profile.source import source_gpu
 from planner.signals.finding import Saved
 from planner.signals.signals import saw_one_instant

@@ -13,8 +13,7 @@ from planner.choice.requirements import Requirements
 from planner.models.costs import BillUse, TeamShare
 from planner.pipeline import draft_plan
 from planner.plan.making import to_plan
-from planner.plan.teams import teams
-from planner.plan.use import apportioned, job_uses
+from planner.plan.use import apportioned, job_uses, teams
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents

@@ -7,7 +7,7 @@ import pytest
 
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
-from templates.page.gpu_map import Box, map_after, map_before
+from templates.page.whole_page import Box, map_after, map_before
 from tests.planner.factories import TODAY, plan
 from tests.planner.packing.test_one_answer import EIGHT, cheap, four, job
 from tests.templates.documents import CASES, planned

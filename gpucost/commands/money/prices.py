@@ -14,10 +14,9 @@ from msgspec import UNSET, UnsetType
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import check_known, options, today
-from gpucost.prices.asking import UpdateRequest
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.checks import check_prices, print_history
-from gpucost.prices.update import update_prices
+from gpucost.prices.update import UpdateRequest, update_prices
 from gpucost.views.output import (
     Output,
     Table,

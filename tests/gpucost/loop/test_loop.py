@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpucost.loop import loop_steps
-from gpucost.loop.choosing import with_proved
 from gpucost.loop.loop_steps import RentedRun
+from gpucost.loop.looping import with_proved
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.loop.world import World, ended
 

@@ -13,8 +13,7 @@ from planner.models.document import to_text
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
-from planner.plan.teams import teams
-from planner.plan.use import job_uses
+from planner.plan.use import job_uses, teams
 from planner.profile.model import Profile, Statistics
 from pricing.money import cents
 from templates.language.translate import use_language
