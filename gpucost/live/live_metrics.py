@@ -275,14 +275,14 @@ def _request(query: _LiveQuery, pool: urllib3.PoolManager, path: str, fields: _F
         answer = pool.request("GET", url, fields=fields, headers=dict(query.headers or {}))
     except urllib3.exceptions.HTTPError as error:
         reason = getattr(error, "reason", None) or error
+        kind = type(reason).__name__
         raise UnreachableError(
-            f"{query.name}: no answer from {url} ({type(reason).__name__}). Check the address; "
-            "what has come so far is kept, and the same command goes on from there."
+            Message("input.no-answer", server=query.name, url=url, kind=kind)
         ) from None
     if answer.status in {401, 403}:
+        names = {"user": USER, "password": PASSWORD, "token": TOKEN}
         raise ProviderError(
-            f"{query.name}: refuses the request ({answer.status}). Set {TOKEN}, or {USER} and "
-            f"{PASSWORD}."
+            Message("input.request-refused", server=query.name, status=answer.status, **names)
         )
     problem = _error(answer.data)
     if answer.status != 200 or problem is not None:  # noqa: PLR2004 - HTTP's OK

@@ -35,11 +35,7 @@ from telemetry.sources import BY_FILE, read_telemetry
 _MOST_LINES = 5
 ProgressCallback = Callable[[int, int], None]
 """Is told how much is done, and of how much."""
-_NOTHING_HERE = (
-    f"{DEFAULT_PROFILE}: no such file, and no telemetry lies here. `gpucost profile -- COMMAND` "
-    "measures a job; `gpucost plan LOG` reads a log of nvidia-smi, DCGM, Prometheus or W&B "
-    "(`gpucost import LOG` makes it a profile); `gpucost demo` shows a finished example."
-)
+_NOTHING_HERE = Message("input.nothing-here", file=DEFAULT_PROFILE)
 NO_HINTS = Hints()
 LAST_DAY = LiveOptions(since_s=86_400, until=None, step_s=None, recorded=False, match=())
 

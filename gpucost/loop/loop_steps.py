@@ -143,9 +143,8 @@ def read_record(folder: Path, command: tuple[str, ...]) -> LoopRecord:
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: some of its values cannot be; {_ANEW}.") from error
     if record.command != command:
-        raise InputError(
-            f"{folder}: holds the loop of another command ({' '.join(record.command)}); {_ANEW}."
-        )
+        command_line = " ".join(record.command)
+        raise InputError(Message("input.other-loop", folder=str(folder), command=command_line))
     return record
 
 

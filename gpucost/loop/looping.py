@@ -395,9 +395,8 @@ class Loop:
             else:
                 self._rent(attempt)
             if not (folder / loop_steps.AFTER).is_file():
-                raise InputError(
-                    f"{folder / loop_steps.AFTER}: the run left no profile; nothing is proved."
-                )
+                after = folder / loop_steps.AFTER
+                raise InputError(Message("input.no-profile-left", path=str(after)))
             attempt = self._done(msgspec.structs.replace(attempt, done="measured"))
         self._take(loop_steps.verify_step(self.request, attempt))
         judged = _judged(attempt, _json(self.request, attempt.folder, loop_steps.PROOF))

@@ -107,11 +107,11 @@ class PriceCacheWriter:
             reasons = "; ".join(
                 f"{row.offer}: {row.detail}" for row in stored.passed.broken[:_NAMED]
             )
-            raise ProviderError(
-                f"{reading.provider}: the answer is damaged ({len(stored.passed.broken)} of "
-                f"{len(reading.rows)} rows: {reasons}), so nothing of it was kept; the last good "
-                "prices stay."
+            counts = {"broken": len(stored.passed.broken), "rows": len(reading.rows)}
+            failure = Message(
+                "input.answer-damaged", name=reading.provider, reasons=reasons, **counts
             )
+            raise ProviderError(failure)
         self._write(stored)
         return stored
 

@@ -24,6 +24,7 @@ from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.profiling.profile_target import target_problems
 from planner.documents.launcher import Surroundings
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.measure.host import ControlGroup, ram_gib
 from telemetry.measure.processes import kernel_text
 from telemetry.probe import APPLY, child_environment, events_folder
@@ -125,9 +126,7 @@ def _text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise InputError(
-            f"--recipe {path}: no such file. `gpucost recipe PLAN -o {path}` writes one."
-        ) from error
+        raise InputError(Message("input.no-recipe", path=path)) from error
     except (OSError, ValueError) as error:
         raise InputError(f"--recipe {path}: cannot be read: {error}.") from error
 

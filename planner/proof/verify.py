@@ -46,6 +46,7 @@ from planner.proof.speed import (
 from planner.signals.compute_share import others_work
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import EXACT, Amount, cents, in_cents
 
 Verdict = Literal["proved", "not-proved", "worse"]
@@ -302,10 +303,7 @@ def crowded(before: MeasuredRun, after: MeasuredRun) -> str | None:
     ]
     if not disturbed:
         return None
-    return (
-        f"others worked on the machine ({'; '.join(disturbed)}): a difference may be theirs. "
-        "Measure both runs while it is quiet."
-    )
+    return Message("input.disturbed", runs="; ".join(disturbed))
 
 
 def _dollars(  # noqa: PLR0913, PLR0917 - where a plan tells them, else a catalog
