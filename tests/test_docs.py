@@ -26,7 +26,7 @@ from pricing.errors import GpucostError
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry
 from tests.conftest import ROOT
-from tests.console_blocks import as_shown, commands, run, saved_files, shows
+from tests.console_blocks import as_shown, commands, masked, run, saved_files, shows
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
@@ -246,6 +246,29 @@ def test_a_page_that_shows_something_else_is_noticed(
 ) -> None:
     """Amounts, dates, ages and left-out lines are no difference; words are."""
     assert shows(shown, printed) is right
+
+
+def test_what_guides_ask_for_is_said_by_its_command(tmp_path: Path) -> None:
+    """Each row of the page of what is covered: its command ends well and prints its line."""
+    text = (ROOT / "docs" / "explanation" / "coverage.md").read_text(encoding="utf-8")
+    for name, content in saved_files(text):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    for command in commands(text):
+        assert run(command.line, tmp_path).returncode == 0
+    rows = re.findall(
+        r"^\| (R\d+) \| .* \| `(gpucost .*?)` \| (.*?) \| (.*) \|$", text, re.MULTILINE
+    )
+    missing, printed = [], dict[str, str]()
+    for number, line, shown, state in rows:
+        if state.startswith("not run"):
+            continue
+        if line not in printed:
+            ran = run(line, tmp_path)
+            printed[line] = " ".join(masked([ran.stdout if ran.returncode == 0 else ""]))
+        parts = (" ".join(masked([part])) for part in shown.replace("`", "").split("; "))
+        missing += [f"{number} {line}: {part}" for part in parts if part not in printed[line]]
+    assert len(rows) > 30
+    assert missing == []
 
 
 _PATH = re.compile(

@@ -285,8 +285,7 @@ class Catalog:
             raise self._unknown_name(provider, instance_type)
         if purchase not in sold:
             ways = [way for way in PURCHASES if way in sold]
-            name = f"{provider}/{instance_type}"
-            listed = {"place": name, "ways": ", ".join(ways)}
+            listed = {"place": f"{provider}/{instance_type}", "ways": ", ".join(ways)}
             reason = Message("price.not-listed", purchase=purchase, **listed)
             raise InputError(reason, hint=f"Add --purchase {ways[0]}.")
         return sold[purchase]
@@ -296,22 +295,18 @@ class Catalog:
         providers = sorted({name for name, _ in self._sold})
         if provider not in providers:
             near = difflib.get_close_matches(provider.lower(), providers, n=1)
-            suggestion = f" Did you mean {near[0]!r}?" if near else ""
-            return InputError(
-                f"Provider {provider!r} is not in the catalog.{suggestion} "
-                f"It has: {', '.join(providers)}."
-            )
+            nearest = Message("price.meant", name=near[0]) if near else ""
+            names = {"nearest": nearest, "providers": ", ".join(providers)}
+            return InputError(Message("price.no-provider", provider=provider, **names))
         size = sizes().get((provider, instance_type))
         if size is not None:
             reason = Message("price.by-contract", place=f"{provider}/{instance_type}")
             return InputError(reason, hint=Message("price.ask", provider=provider, gpu=size.gpu))
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
-        suggestion = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
-        return InputError(
-            f"{provider} has no type {instance_type!r} in the catalog.{suggestion}",
-            hint=f"List all: gpucost prices --provider {provider}",
-        )
+        nearest = Message("price.nearest", names=", ".join(types[n] for n in near)) if near else ""
+        names = {"provider": provider, "type": instance_type, "nearest": nearest}
+        return InputError(Message("price.no-type", **names), hint=Message("price.list", **names))
 
 
 def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:

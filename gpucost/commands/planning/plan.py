@@ -340,10 +340,9 @@ def _budget_notes(plan: Plan) -> Iterator[Message]:
         recommended = sum((row.recommended_usd for row in rows), Decimal(0))
         if rows:
             code = "note.over-budget" if recommended > budget.usd else "note.budget"
-            amounts = {"today": sum(row.usd for row in rows), "usd": recommended}
-            amounts |= {"limit": budget.usd}
-            shown = {name: show(Decimal(usd)) for name, usd in amounts.items()}
-            yield Message(code, name=budget.name, **shown)
+            shown = {"limit": show(budget.usd), "usd": show(recommended)}
+            today_usd = sum((row.usd for row in rows), Decimal(0))
+            yield Message(code, name=budget.name, today=show(today_usd), **shown)
 
 
 def _read_from(profiles: tuple[Profile, ...]) -> str:
