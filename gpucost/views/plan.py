@@ -167,13 +167,13 @@ def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Te
 
 
 def _print_rows(screen: FirstScreen, output: Output) -> None:
-    """Print the jobs of a fleet that save most; where there is no room the advice is cut."""
+    """Print the jobs of a fleet that save most; what does not fit goes on below."""
     name, dollars = (max(cell_len(printable(row[at])) for row in screen.rows) for at in (0, 1))
     name = min(name, _NAME_WIDTH)
     grid = Grid.grid(padding=(0, 2, 0, 0), expand=True)
     grid.add_column(no_wrap=True, min_width=name, max_width=name)
     grid.add_column(no_wrap=True, min_width=dollars)
-    grid.add_column(ratio=1, no_wrap=True)
+    grid.add_column(ratio=1)
     for cells in screen.rows:
         grid.add_row(*map(printable, cells))
     print_rich(grid, output)

@@ -27,7 +27,7 @@ _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
 _SERVICES_SHOWN = 2
 _BUDGET = "note.budget-each"
-_SPARE = "spare-copies"
+_SPARE, _END_IDLE = "spare-copies", "idle-shutdown"
 _ZERO = Decimal(0)
 
 
@@ -45,7 +45,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
     rows = group_alike(plan)
     command, groups = _fleet_command(plan, rows), [g for g in rows if not g.first.ended]
     ended = [job for group in rows if group.first.ended for job in group.jobs]
-    stopped = _stopped(ended, plan)  # up to two lines; these jobs need no row of their own
+    stopped = [*_stopped(ended, plan), *_idle_stops(plan)]  # two lines each
     tries = _trials(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
     longer = (
@@ -112,12 +112,12 @@ def _fleet_doubts(plan: Plan) -> Iterator[job_screen.Line]:
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
     row = group_row(group, plan)
-    cost = row.cost.partition(" (")[0]
-    return (
-        group.title,
-        f"{whole_dollars(group.before)} -> {cost}",
-        row.what.partition(": ")[2] or row.what,
-    )
+    cost, text, option = row.cost.partition(" (")[0], row.what, group.first.choice
+    if option and not group.first.ended and plan.placement_of(group.first) is None:
+        way = group.first.answer.next
+        where = report_text.where_it_runs(option, is_manual=way is None or not way.start)
+        text = _(": ").join((report_text.changes(option, plan), where))  # the action first
+    return group.title, f"{whole_dollars(group.before)} -> {cost}", text.removeprefix(_("share: "))
 
 
 def _fleet_title(plan: Plan, gpus: int, groups: Sequence[Alike]) -> str:
@@ -435,6 +435,7 @@ def _fleet_actions(plan: Plan, tries: Sequence[job_screen.Action]) -> list[job_s
         text = _("{text}, without what is to be tried", text=text) if tries else text
         if any(job.is_looked_at for job in plan.jobs):
             text = _("{text}, once what is looked at has ended", text=text)
+        text = _("recommended: {text}", text=text) if fleet and fleet.taken else text
         actions.append(_step(_("In all"), text, cost, before, at_least=total.at_least))
     if not actions:
         why = _too_dear_to_share(fleet, plan, stops) if fleet and dear else ""
@@ -451,6 +452,23 @@ def _fleet_actions(plan: Plan, tries: Sequence[job_screen.Action]) -> list[job_s
         usd = CostRange.exactly(best.cost_after)
         actions.append(_step(_("Cheapest"), _all_to(best, plan), usd, before))
     return actions
+
+
+def _idle_stops(plan: Plan) -> list[job_screen.Action]:
+    """Return what shutting machines down when they are idle saves, each job on its own machine."""
+    steps = [(job, now) for job in plan.jobs if (now := job.answer.now) and now.saves]
+    steps = [(job, now) for job, now in steps if now.actions == (_END_IDLE,) and not job.ended]
+    total = plan.recommended
+    if not steps or total is None:
+        return []
+    saves = [now.saves for _job, now in steps if now.saves]
+    low, mid, high = (
+        total.cost_before - sum((getattr(saving, end) for saving in saves), _ZERO)
+        for end in ("high", "mid", "low")
+    )
+    title = Alike(jobs=tuple(job for job, _now in steps)).title
+    text = _(": ").join((title, translate_text(steps[0][1].what)))
+    return [_step(_("Now"), text, CostRange(low=low, mid=mid, high=high), total.cost_before)]
 
 
 def _step(

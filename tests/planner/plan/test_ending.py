@@ -139,7 +139,9 @@ def test_in_a_fleet_nobody_rents_a_machine_for_what_may_run_no_more() -> None:
     silent, *_ = (job for job in made.jobs if job.name == "silent")
     assert (silent.choice, silent.answer.next, silent.is_looked_at) == (None, None, True)
     assert remains(made) == 1460
-    first, total = first_screen(made).actions
+    screen = first_screen(made)
+    first, total = screen.actions
+    assert [row[2].partition(": ")[0] for row in screen.rows] == ["unchanged"]  # before the place
     assert "see whether anything still runs on it" in first.text
     assert "($5,840 a month) ends only once all 3 jobs there have left" in first.text
     assert total.text.endswith("once what is looked at has ended")
@@ -148,3 +150,19 @@ def test_in_a_fleet_nobody_rents_a_machine_for_what_may_run_no_more() -> None:
     silent, *_ = (job for job in apart.jobs if job.name == "silent")
     assert (silent.choice, silent.is_looked_at, silent.answer.next) == (None, False, None)
     assert remains(apart) == 1460 + (silent.baseline.cost.total or 0)
+
+
+def test_a_fleet_says_what_shutting_down_when_idle_saves() -> None:
+    """Two notebooks pay $1,460 each; the step of each single plan is the first of the fleet."""
+    rests = {"util.kernel_time": Statistics(mean=0.04, p95=0.1, max=1.0, p50=0.0)}
+    usage = MonthlyUse(hours_per_month=730.0)
+    fields: dict[str, Any] = {"kind": "interactive", "usage": usage}
+    jobs = [running(a_profile(rests, name=name, **fields)) for name in ("ana", "bo")]
+    made = to_plan(plan(*jobs))
+    (alone, _) = (job.answer.now for job in made.jobs)
+    assert alone is not None
+    assert alone.saves is not None
+    step = first_screen(made).actions[0]
+    assert step.text == "2 jobs like ana: shut the machine down when it is idle"
+    assert step.cost is not None
+    assert step.cost.mid == 2920 - 2 * alone.saves.mid
