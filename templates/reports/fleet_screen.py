@@ -112,12 +112,13 @@ def _fleet_doubts(plan: Plan) -> Iterator[job_screen.Line]:
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
     row = group_row(group, plan)
-    cost, text, option = row.cost.partition(" (")[0], row.what, group.first.choice
+    cost, option = row.cost.partition(" (")[0], group.first.choice
+    text = row.what.partition(": ")[2] or row.what
     if option and not group.first.ended and plan.placement_of(group.first) is None:
         way = group.first.answer.next
         where = report_text.where_it_runs(option, is_manual=way is None or not way.start)
         text = _(": ").join((report_text.changes(option, plan), where))  # the action first
-    return group.title, f"{whole_dollars(group.before)} -> {cost}", text.removeprefix(_("share: "))
+    return group.title, f"{whole_dollars(group.before)} -> {cost}", text
 
 
 def _fleet_title(plan: Plan, gpus: int, groups: Sequence[Alike]) -> str:
