@@ -27,13 +27,16 @@ _LEAST_BILLED_H = 1 / 60
 
 def spends(planned: JobDraft) -> Decimal:
     """Expected dollars of the horizon of what is recommended: bill, work and move."""
-    option = planned.choice
+    option, usage, periods = planned.choice, planned.profile.usage, Decimal(MONTHS)
+    if planned.work.storage_h is None:  # the period is a run, and a month has several, or the one
+        runs = (usage.hours_per_month or 0.0) / planned.work.hours.mid if usage else 0.0
+        periods = max(Decimal(1), Decimal(repr(round(runs, 3))) * MONTHS)
     if option is None:
         assert planned.baseline.cost is not None
-        return planned.baseline.cost * MONTHS
+        return planned.baseline.cost * periods
     bill = option.usd_range.high if option.offer.confidence == "low" else option.cost
     work = RATE * Decimal(str(option.benefit.effort_hours))
-    return bill * MONTHS + work + (option.benefit.moving_usd or 0)
+    return bill * periods + work + (option.benefit.moving_usd or 0)
 
 
 def planned(found: tuple[Offer, ...], **asked: object) -> JobDraft:
