@@ -165,8 +165,10 @@ def speed_up(
     if faster == 1.0 and _linked(before) == _linked(after):
         return exactly(1.0, _measured_basis(before, after))  # with all of the GPUs that it had
     if after.interconnect == BRIDGES != before.interconnect and after.whole.inside > _PAIR:
+        pairs = replace(after, gpu_count=_PAIR * after.machines)  # the others can be left out
         links = (replace(after, interconnect=link) for link in ("pcie", "nvlink"))
-        return _in_pairs(*(speed_up(before, layout, step, faster=faster) for layout in links))
+        gains = (speed_up(before, layout, step, faster=faster) for layout in (*links, pairs))
+        return _in_pairs(*gains)
     if not _is_blind(before, after):
         return _same_links(before, after, step, faster)
     mid, *bounds = (
@@ -176,7 +178,7 @@ def speed_up(
     return mid.spanning(bounds, Message("scaling.network-unknown"))
 
 
-def _in_pairs(slow: Estimate, fast: Estimate) -> Estimate:
+def _in_pairs(slow: Estimate, fast: Estimate, pairs: Estimate) -> Estimate:
     """Return the gain where bridges join pairs, and more GPUs: what they exchange crosses PCIe.
 
     At best all that partners exchange leaves the PCIe links, half of it; the middle is half of
@@ -185,10 +187,12 @@ def _in_pairs(slow: Estimate, fast: Estimate) -> Estimate:
     Args:
         slow: the gain over PCIe.
         fast: that over NVLink between all.
+        pairs: that of one pair a machine, which all of them do no less than.
     """
     mid = 1.0 / (0.75 / slow.mid + 0.25 / fast.mid)
-    ends = [exactly(end, "") for end in (slow.low, 1.0 / (0.5 / slow.high + 0.5 / fast.high))]
-    return exactly(mid, slow.basis).spanning(ends, Message("scaling.pairs"))
+    high = 1.0 / (0.5 / slow.high + 0.5 / fast.high)
+    ends = [exactly(end, "") for end in (max(slow.low, pairs.low), max(high, pairs.high))]
+    return exactly(max(mid, pairs.mid), slow.basis).spanning(ends, Message("scaling.pairs"))
 
 
 def _linked(layout: Layout) -> tuple[object, ...]:

@@ -288,3 +288,23 @@ def test_bridges_join_pairs_and_no_more() -> None:
         speed_up(two, replace(two, interconnect=link), step) for link in ("nvlink-bridge", "nvlink")
     )
     assert bridged.mid == linked.mid > 1.5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("exposed", [None, 0.1, 0.8, 3.0])
+def test_more_gpus_than_a_bridge_joins_do_no_less_than_the_pair(
+    count: int, exposed: float | None
+) -> None:
+    """The third can be left out: at no end are three slower than the two that it leaves."""
+    step = ProfiledStep(exposed_ratio=exposed if count > 1 else None, step_s=0.5)
+    pair, three = (
+        speed_up(
+            Layout(gpu_count=count, interconnect="pcie", nodes=1),
+            Layout(gpu_count=n, interconnect="nvlink-bridge", nodes=1),
+            step,
+        )
+        for n in (2, 3)
+    )
+    assert three.low >= pair.low
+    assert three.mid >= pair.mid
+    assert three.high >= pair.high
