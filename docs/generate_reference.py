@@ -328,7 +328,8 @@ def _type(field: Schema) -> str:
     if "enum" in shared:
         return "text"
     if kind == "object":
-        saved = field.get("additionalProperties", {}).get("$ref", "").endswith("/SavedMessage")
+        values = field.get("additionalProperties")
+        saved = isinstance(values, dict) and values.get("$ref", "").endswith("/SavedMessage")
         return "sentence -> code and parameters" if saved else "slot -> statistics"
     if kind == "any" and shared is not field:
         return "statistics" if "anyOf" in shared else "object"
