@@ -6,7 +6,7 @@ from pricing.listing import as_typed
 
 _IN_FIGURES = (
     (re.compile(r"(?<=\d)-(?=\d)"), "\N{NON-BREAKING HYPHEN}"),
-    (re.compile(r"(?<=[<>]=) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
+    (re.compile(r"(?<=[tx]) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
 )
 _COMMAND = re.compile(r"gpucost [\w ./%-]*\w|--probe\b")
 _ESCAPES = str.maketrans(
@@ -35,7 +35,7 @@ def with_commands(text: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return figures that a narrow cell does not break: `2026-07-20`, `>= $109-288`, `5.5 h`."""
+    """Return figures that a narrow cell does not break: `2026-07-20`, `at least $109`, `5.5 h`."""
     for where, mark in _IN_FIGURES:
         text = where.sub(mark, text)
     return text

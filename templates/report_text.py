@@ -57,9 +57,10 @@ def dollars(amount: Decimal | None) -> str:
     return _("unknown") if amount is None else f"${show(amount)}"
 
 
-def whole_dollars(amount: Decimal | None) -> str:
-    """Return `$1,235`, cents kept below $10."""
-    return _("unknown") if amount is None else f"${money.whole_dollars(amount)}"
+def whole_dollars(amount: Decimal | None, *, at_least: bool = False) -> str:
+    """Return `$1,235`, cents kept below $10; `at least $1,235` where a part has no known price."""
+    usd = _("unknown") if amount is None else f"${money.whole_dollars(amount)}"
+    return _("at least ") + usd if at_least and amount is not None else usd
 
 
 def signed(usd: Decimal | None) -> str:
@@ -87,9 +88,10 @@ def moved_text(change: PlanChange) -> str:
     return _("{usd}; hours {hours}, price of an hour {price}", usd=usd, hours=hours, price=price)
 
 
-def money_text(amount: Decimal | None) -> str:
+def money_text(amount: Decimal | None, *, at_least: bool = False) -> str:
     """Return `$1,235`, where another currency is wanted with it: `$1,235 (CNY 8,769)`."""
-    return whole_dollars(amount) + ("" if amount is None else other_currency(amount))
+    usd = whole_dollars(amount, at_least=at_least)
+    return usd if amount is None else usd + other_currency(amount)
 
 
 def other_currency(*amounts: Decimal) -> str:
@@ -186,29 +188,32 @@ def _in_percent(number: str) -> str:
 
 
 def today_cost(cost: TodayCost) -> str:
-    """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
-    return (">= " if cost.at_least else "") + money_text(cost.total)
+    """Return what is paid today: `$1,235`, `at least $1,235` where a part has no known price."""
+    return money_text(cost.total, at_least=cost.at_least)
 
 
 def cost_range(cost: OptionCost) -> str:
     """Return `$266 ($231-318)`."""
-    usd = money_range(cost.low, cost.mid, cost.high, at_least=cost.at_least)
-    return usd + other_currency(cost.mid)
+    ends = cost.low, cost.mid, cost.high
+    return money_range(*ends, at_least=cost.at_least) + other_currency(cost.mid)
 
 
 def money_range(*ends: Decimal, at_least: bool) -> str:
-    """Return `$172 ($147-243)` of low, expected and high; `$172+` where a part has no price."""
+    """Return `$172 ($147-243)` of low, expected and high; `at least $172` of a bill in part."""
     low, mid, high = map(whole_dollars, ends)
-    mid += "+" if at_least else ""
-    return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
+    mid = whole_dollars(ends[1], at_least=at_least)
+    return mid if at_least or low == high else f"{mid} ({low}-{high.removeprefix('$')})"
 
 
 def share_saved(option: Option) -> str | None:
-    """Return `57 %`, `<= 92 %` where a part of its cost has no known price; None where unknown."""
+    """Return `57 %`, `max 92 %` where a part of its cost has no known price; None where unknown."""
     fraction = option.saves.fraction
-    if fraction is None:
-        return None
-    return ("<= " if option.cost.at_least else "") + percent(fraction)
+    return None if fraction is None else most_words(percent(fraction), at_most=option.cost.at_least)
+
+
+def most_words(amount: str, *, at_most: bool) -> str:
+    """Return `57 %`, `max 57 %` of a saving against a bill of which a part has no known price."""
+    return _("max {share}", share=amount) if at_most else amount
 
 
 def missing(job: JobPlan) -> list[Finding]:

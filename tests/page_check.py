@@ -11,6 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
+SLOWEST_MS = 300_000  # the picture of 400 jobs is as tall as all of their rows
 LOOKS = tuple((scheme, width) for width in (390, 768, 1280, 1440) for scheme in ("light", "dark"))
 _SETTINGS = """() => {
   const before = document.getElementById("answer").textContent;
@@ -27,6 +28,7 @@ def looked_at(browser: Browser, page_path: Path, axe: str, folder: Path) -> list
     for scheme, width in LOOKS:
         size: Any = {"width": width, "height": 900}
         context = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True)
+        context.set_default_timeout(SLOWEST_MS)
         name = f"{page_path.stem}-{scheme}-{width}"
         found = _look(context.new_page(), page_path, axe, folder / f"{name}.png")
         wrong += [f"{name}: {one}" for one in found]

@@ -141,13 +141,13 @@ def _append_bar(text: Text, share: float, busy: str, width: int) -> None:
     text.append(busy)
 
 
-def _cells(enough: int, used: int) -> Text:
+def _cells(enough: int, used: int, where: str) -> Text:
     """Return held GPUs as cells, those that are enough filled; each stands for several of many."""
     per_cell = -(-used // _CELLS)
     full = -(-enough // per_cell)
     text = Text("\u25a0" * full, style="green")
     text.append("\u25a1" * (-(-used // per_cell) - full), style="dim")
-    return text.append(_(" {held} -> {enough}", held=used, enough=enough), style="default")
+    return text.append(_(" {held} -> {enough}", held=used, enough=enough) + where, style="default")
 
 
 def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Text:

@@ -100,9 +100,9 @@ const start = () => {
   });
   const OUT = { provider: say("provider unticked"), purchase: say("purchase option unticked"),
     cure: say("needs a change that you have unticked") };
-  const range = (way, more = "") => {
+  const range = (way, prefix = "") => {
     const [low, mid, high] = [way.low, way.mid, way.high].map(money);
-    return low === high ? mid + more : say("{mid} ({low} to {high})", { low, mid: mid + more, high });
+    return prefix || low === high ? prefix + mid : say("{mid} ({low} to {high})", { low, mid, high });
   };
 
   const showOptions = (found) => {
@@ -112,7 +112,7 @@ const start = () => {
       row.classList.toggle("out", way.out !== null);
       row.classList.toggle("chosen", !job.shares && job.own !== null && job.own.id === way.id);
       const cell = (name, text) => { row.querySelector(`.${name}`).textContent = text; };
-      cell("cost", way.out ? OUT[way.out] : range(way, row.dataset.least ? "+" : ""));
+      cell("cost", way.out ? OUT[way.out] : range(way, row.dataset.least ? say("at least ") : ""));
       cell("saves", money(way.saves));
       cell("net", money(way.net));
     }

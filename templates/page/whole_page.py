@@ -306,12 +306,11 @@ def tiles(plan: Plan) -> list[_Tile]:
     note = _range_words(cost)
     if (cure := _cure_alone(plan)) and cure.kind == "try":
         note = _("expected, by a change on today's machine")
-    prefix = ">= " if total.at_least else ""
     saves = before - cost.mid
     share = report_text.percent(float(saves / before)) if before else "-"
     paid = _Tile(
         label=_("You pay"),
-        value=prefix + report_text.whole_dollars(before),
+        value=report_text.whole_dollars(before, at_least=total.at_least),
         note=_("{period}; {use}", period=report_text.period_words(plan), use=_use(plan)),
     )
     if not saves:
@@ -347,7 +346,7 @@ def _advised(plan: Plan, total: RecommendedTotal) -> CostRange:
 
 def _use(plan: Plan) -> str:
     if plan.fleet is not None:
-        return fleet_rows.gpus_sentence(plan.fleet)
+        return fleet_rows.gpus_sentence(plan.fleet, advised=True)
     busy = plan.jobs[0].busy_fraction if len(plan.jobs) == 1 else UNSET
     if busy is UNSET:
         return _("GPU use unknown")

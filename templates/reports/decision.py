@@ -218,7 +218,7 @@ def year(saves: Decimal | None, plan: Plan, *, at_most: bool = False) -> str:
     amount = saves if plan.period == "run" else saves * _MONTHS
     if amount < 0:
         return _("costs {usd} more", usd=report_text.whole_dollars(-amount))
-    return f"{'<= ' if at_most else ''}{report_text.money_text(amount)}"
+    return report_text.most_words(report_text.money_text(amount), at_most=at_most)
 
 
 def year_words(plan: Plan) -> str:

@@ -170,12 +170,12 @@ def alternative(packing: Alternative, plan: Plan) -> str:
 _LEVELS = ("good", "fair", "low")
 
 
-def gpus_sentence(fleet: Fleet) -> str:
-    """Return how many GPUs are held, and how many are enough."""
+def gpus_sentence(fleet: Fleet, *, advised: bool = False) -> str:
+    """Return how many GPUs are held, and how many are enough: at home, or as is advised."""
     return _(
         "{before} GPUs are in use; {after} would be enough.",
         before=fleet.gpus_before,
-        after=fleet.gpus_after,
+        after=((advised and fleet.taken) or fleet).gpus_after,
     )
 
 

@@ -73,7 +73,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> job_screen.FirstScreen:
             *by_team,
         ),
         busy_fraction=_mean_busy(plan),
-        gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
+        gpus=_fewer_gpus(fleet, plan, gpus) if fleet else None,
         actions=(*stopped, *tries, *steps, *_watched_first(plan)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(
@@ -139,11 +139,11 @@ def _all_pay(plan: Plan) -> str:
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     if not costs:
         return _("unknown; --machine or --price sets it")
-    prefix = _("at least ") if any(cost.at_least for cost in costs) else ""
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
     runs = _("for all {n} runs", n=len(costs))
     period = runs if plan.period == "run" else period_words(plan)
-    text = _("{usd} {period}", usd=f"{prefix}{money_text(paid)}", period=period)
+    usd = money_text(paid, at_least=any(cost.at_least for cost in costs))
+    text = _("{usd} {period}", usd=usd, period=period)
     if owed := plan.recommended.owed_usd if plan.recommended else _ZERO:
         usd = _("all") if owed >= paid else whole_dollars(owed)
         text = _("{paid}; {usd} of it owed whatever runs", paid=text, usd=usd)
@@ -543,11 +543,11 @@ def _too_dear_to_share(fleet: Fleet, plan: Plan, stops: Decimal) -> str:
     )
 
 
-def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
-    """Return whether fewer GPUs are recommended, or cost nothing more."""
-    total = plan.recommended
-    acts = total is None or bool(total.packed) or _is_owed(plan)
-    return fleet.gpus_after < gpus and (acts or any(job.ended for job in plan.jobs))
+def _fewer_gpus(fleet: Fleet, plan: Plan, gpus: int) -> tuple[int, int, str] | None:
+    """Return the GPUs of what is advised, those held, and where the former are; None: no fewer."""
+    total, after = plan.recommended, (fleet.taken or fleet).gpus_after
+    acts = total is None or total.packed or _is_owed(plan) or any(job.ended for job in plan.jobs)
+    return (after, gpus, "" if fleet.taken else _(" at home")) if acts and after < gpus else None
 
 
 def _shared(fleet: Fleet, plan: Plan) -> str:

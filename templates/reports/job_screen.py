@@ -101,7 +101,7 @@ class FirstScreen:
         facts: what is paid, what is wasted and why.
         busy_fraction: share of the time that the GPU is busy, 0-1; None where it is unknown.
         by_sm_activity: whether that is SM activity, as nothing else was read.
-        gpus: GPUs that are enough, and that are held; None of a single job.
+        gpus: GPUs of what is advised, GPUs held, and where the former are; None of a single job.
         actions: what to do, in this order.
         rows: of a fleet the jobs that save most: name, dollars, what to do.
         notes: what would narrow the answer, and what to type.
@@ -116,7 +116,7 @@ class FirstScreen:
     facts: tuple[Line, ...]
     busy_fraction: float | None = None
     by_sm_activity: bool = False
-    gpus: tuple[int, int] | None = None
+    gpus: tuple[int, int, str] | None = None
     actions: tuple[Action, ...]
     rows: tuple[tuple[str, str, str], ...] = ()
     notes: tuple[Line, ...]
@@ -143,7 +143,7 @@ class FirstScreen:
         if busy := self.busy_text:
             facts[0] = replace(facts[0], text=_("{one}; {other}", one=facts[0].text, other=busy))
         if self.gpus:
-            facts.append(Line(label=_("GPUs"), text=f"{self.gpus[1]} -> {self.gpus[0]}"))
+            facts.append(Line(label=_("GPUs"), text="{1} -> {0}{2}".format(*self.gpus)))
         for number, action in enumerate(self.actions, start=1):
             text = _(": ").join(filter(None, (action.text, join(action.figures))))
             facts.append(Line(label=f"{number} {action.label}", text=text))
@@ -346,8 +346,7 @@ def _pay(job: JobPlan, plan: Plan) -> str:
             if job.baseline.owned
             else _("unknown: --machine sets today's machine")
         )
-    prefix = _("at least ") if cost.at_least else ""
-    usd = f"{prefix}{money_text(cost.total)}"
+    usd = report_text.today_cost(cost)
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
     if job.baseline.offer and (old := old_price(job.baseline.offer.age_days)):
         text = _("{paid} ({old})", paid=text, old=old)

@@ -85,7 +85,7 @@ def test_each_action_stands_beside_its_own_dollars(case: str, plans: dict[str, P
     screen = first_screen(plans[case])
     for action, bar in zip(screen.actions, steps(screen, plans[case]), strict=True):
         if action.cost is not None:
-            assert action.figures[0].removeprefix(">= ").startswith(bar.text)
+            assert action.figures[0].removeprefix("at least ").startswith(bar.text)
 
 
 def test_a_machine_elsewhere_is_no_change_on_todays() -> None:

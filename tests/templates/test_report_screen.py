@@ -159,7 +159,7 @@ def test_why_not_names_what_is_asked() -> None:
     ("figure", "parts"),
     [
         ("2026-07-20 126 days old; fair", ["2026-07-20", "126 days", "old;", "fair"]),
-        (">= $109 ($40-274)", [">= $109", "($40-274)"]),
+        ("at least $109 ($40-274)", ["at", "least $109", "($40-274)"]),
         ("5.5 h; 71 days", ["5.5 h;", "71 days"]),
         ("us-east-1, under-used", ["us-", "east-", "1,", "under-", "used"]),
     ],
