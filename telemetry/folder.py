@@ -191,6 +191,8 @@ def _sha256(path: Path) -> str | None:
         return None
 
 
+_RANK = re.compile(r"(?i)rank[-_.]?\d+")
+_NUMBERED = re.compile(r"(?i)(rank|node|host|worker|pod)[-_.]?\d+")
 _CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
 _SERIES = {"gpucost-samples": SAMPLES, "gpucost-steps": STEPS}
 _SAME_START_S = 1.0
@@ -254,9 +256,18 @@ def open_folder(
         if path in series and (several or options.jobs_by == "file"):
             bundle = str(series[path])
         elif options.jobs_by == "file":
-            bundle = None
+            bundle = ranks_of(path, str(own.format))
         telemetry.append(TelemetryFile(path=path, hints=own, root=Path(folder), bundle=bundle))
     return [replace(job, source=Path(folder)) for job in ready], telemetry, listing
+
+
+def ranks_of(path: Path, form: str) -> str | None:
+    """Return what names the job of a log of a rank, as rank7.csv; None for other files.
+
+    A capture of `gpucost profile` names its run itself.
+    """
+    is_rank = _RANK.search(path.name) and not form.startswith("gpucost")
+    return _NUMBERED.sub(r"\1", str(path)) if is_rank else None
 
 
 def _recognize(listing: FolderListing, hints: Hints) -> tuple[list[FileProfile], dict[Path, Hints]]:

@@ -22,6 +22,7 @@ from telemetry.folder import (
     is_capture_of,
     named_apart,
     open_folder,
+    ranks_of,
 )
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
@@ -174,7 +175,7 @@ def _open(
             profiles = finished_profiles(source, hints)
             opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in profiles]
         else:
-            bundle = "" if options.jobs_by == "folder" else None
+            bundle = "" if options.jobs_by == "folder" else ranks_of(Path(path), source.format.name)
             opened.files.append(
                 TelemetryFile(path=Path(path), hints=hints, source=source, bundle=bundle)
             )
@@ -283,7 +284,7 @@ def _groups(
         readings[places[local]] = file.readings()
         reference = str(files[places[dated]].path)
         options.on_join(Message("join.zone", file=str(file.path), other=reference, zone=zone))
-    groups = same_gpus([readings[index] for index in places])
+    groups = same_gpus([readings[index] for index in places], options.on_join)
     return [[files[places[index]] for index in group] for group in groups]
 
 

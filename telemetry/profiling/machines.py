@@ -184,7 +184,7 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     for log in logs:
         occupied = set[int]()
         for latter, index in zip(logs, places, strict=False):
-            if index not in occupied and _contradict(log, latter, common):
+            if index not in occupied and contradict(log, latter, common):
                 occupied.add(index)
         free = [index for index in range(len(firsts)) if index not in occupied]
         if len(free) > 1 and log.kind.unnamed:
@@ -212,18 +212,26 @@ class _Kind:
     indices: frozenset[int | None]
     unnamed: bool
 
-    def compared_by(self, second: "_Kind") -> Slots | None:
-        """Return the slots by which rows are compared; None where the two do not meet."""
+    def compared_by(self, second: "_Kind", *, of_place: bool = False) -> Slots | None:
+        """Return the slots by which rows are compared; None where the two do not meet.
+
+        Devices that are named do not: their names tell, unless these are `of_place` alone.
+        """
         columns = self.columns & second.columns
         rivals = self.form == second.form and columns and self.indices & second.indices
-        if not (self.unnamed or second.unnamed) or not rivals:
+        if not (of_place or self.unnamed or second.unnamed) or not rivals:
             return None
         return tuple(sorted({s for s, _ in columns if s} & self.slots & second.slots))
 
 
-def _contradict(log: LoggedRows, latter: LoggedRows, common: CommonRows) -> bool:
-    """Return whether two logs say different things of one index at one time."""
-    slots = log.kind.compared_by(latter.kind)
+def contradict(
+    log: LoggedRows, latter: LoggedRows, common: CommonRows, *, of_place: bool = False
+) -> bool:
+    """Return whether two logs say different things of one index at one time.
+
+    Those whose devices are named do not, unless they are so `of_place`, by host and index, alone.
+    """
+    slots = log.kind.compared_by(latter.kind, of_place=of_place)
     return (
         slots is not None and bool(log.shared_s(latter)) and not common.is_copy(log, latter, slots)
     )

@@ -4,11 +4,12 @@ By the readings, too, it finds the zone of a log whose times have none.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from planner.profile.join import Groups
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.profiling.machines import CommonRows, LoggedRows, host_name, model_name
+from telemetry.profiling.machines import CommonRows, LoggedRows, contradict, host_name, model_name
 from telemetry.recording.recording import GpuIdentity
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
@@ -76,13 +77,19 @@ class _Match(IntEnum):
     SAME = 2
 
 
-def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
+def same_gpus(
+    files: Sequence[FileReadings], say: Callable[[str], None] = lambda _: None
+) -> list[list[int]]:
     """Return the places of the files that are of the same GPUs, group by group, in their order.
 
     Files that name their devices (uuid, or host and index) are compared by these names, where both
     name them so. Others are of the GPUs of another file where the indices and models fit and the
     times do not overlap (a log that was rotated), or do and the readings agree. A file without GPUs
     is of the only GPUs in its folder. Files of one bundle are, but for other models at other times.
+
+    Args:
+        files: what was read.
+        say: called with a sentence where a name is of several GPUs.
 
     Raises:
         InputError: two files contradict each other about one GPU at one time, or a file may be of
@@ -95,7 +102,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
             together.append(i)
             groups.join(next(j for j in together if not _are_strangers(files[j], file)), i)
     common = CommonRows([file.rows for file in files])
-    _by_name(files, groups)
+    _by_name(files, groups, common, say)
     _by_job(files, groups)
     _across_marks(files, groups, common)
     problems = [*_contradictions(files, groups), *_by_readings(files, groups, common)]
@@ -109,8 +116,17 @@ def _is_named(gpu: GpuIdentity) -> bool:
     return gpu.uuid is not None or (host_name(gpu) is not None and gpu.index is not None)
 
 
-def _by_name(files: Sequence[FileReadings], groups: Groups) -> None:
-    """Put together files that name one device; a replaced one has its place, not its uuid."""
+def _by_name(
+    files: Sequence[FileReadings],
+    groups: Groups,
+    common: CommonRows,
+    say: Callable[[str], None],
+) -> None:
+    """Put together files that name one device; a replaced one has its place, not its uuid.
+
+    Where one tool read a place in every file at one time, and none is a copy, they are of several
+    containers, each of which counts its GPUs from 0.
+    """
     by_uuid: dict[str, int] = {}
     by_place: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
     for i, file in enumerate(files):
@@ -120,7 +136,12 @@ def _by_name(files: Sequence[FileReadings], groups: Groups) -> None:
             host = host_name(gpu)
             if host is not None and gpu.index is not None:
                 by_place[host, gpu.index].append((i, gpu.uuid is not None))
-    for readers in by_place.values():
+    for (host, index), readers in by_place.items():
+        rows = [files[i].rows for i, has_uuid in readers if not has_uuid]
+        pairs = [*combinations(rows, 2)] if len(rows) == len(readers) else []
+        if pairs and all(contradict(*pair, common, of_place=True) for pair in pairs):
+            say(Message("join.containers", gpu=index, host=host, n=len(readers)))
+            continue
         for i, has_uuid in readers:
             latter = next((j for j, latter in readers if not (has_uuid and latter)), i)
             groups.join(latter, i)
@@ -213,24 +234,58 @@ def _across_marks(files: Sequence[FileReadings], groups: Groups, common: CommonR
         if len(former.rows.gpus) == len(latter.rows.gpus)
         if _match(former, latter, common) is _Match.SAME
     }
-    for places, uuids in pairs:
-        if sum(places in pair or uuids in pair for pair in pairs) == 1:
-            groups.join(places, uuids)
+    for pair in _only_pairs(pairs):
+        groups.join(*pair)
+
+
+def _only_pairs(pairs: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the pairs of which neither is in another one."""
+    count = Counter(member for pair in pairs for member in pair)
+    return [pair for pair in pairs if count[pair[0]] == count[pair[1]] == 1]
+
+
+def _span_ahead_s(former: FileReadings, latter: FileReadings) -> float | None:
+    """Return the quarter hours by which two tools, maybe on the same GPUs, began and ended apart.
+
+    None where they cannot be on the same, or began and ended apart by more than a zone.
+    """
+    spans = [file.rows.span_s for file in (former, latter) if file.absolute and file.rows.span_s]
+    is_dated = len(spans) == 2  # noqa: PLR2004 - of both
+    if (
+        not is_dated
+        or former.rows.kind.form == latter.rows.kind.form
+        or not _fit_all(former, latter)
+    ):
+        return None
+    (begin, end), (latter_begin, latter_end) = spans
+    quarters = round((begin - latter_begin) / _QUARTER_S)
+    ahead_s = quarters * _QUARTER_S
+    shared_s = min(end - ahead_s, latter_end) - max(begin - ahead_s, latter_begin)
+    is_one = (
+        quarters == round((end - latter_end) / _QUARTER_S)
+        and abs(quarters) <= _MOST_QUARTERS
+        and shared_s >= max(end - begin, latter_end - latter_begin) / 2
+        and not (former.is_run and latter.is_run)
+        and _agree(former, latter, None) is not False
+        and min(_agreements(_minutes_of_both(former, latter), quarters), default=1.0) >= _AGREE
+    )
+    return ahead_s if is_one else None
 
 
 def _by_readings(
     files: Sequence[FileReadings], groups: Groups, common: CommonRows
 ) -> Iterator[str]:
     """Put files that do not name their devices with those whose readings go with theirs."""
-
-    def begin(place: int) -> float:
-        span = files[place].rows.span_s
-        return span[0] if span else 0.0
-
     with_gpus = [i for i, file in enumerate(files) if file.has_gpus]
+    of_form = Counter(files[i].rows.kind.form for i in with_gpus)
+
+    def logs_first(place: int) -> tuple[int, float]:  # a tracker is compared with each of them
+        rows = files[place].rows
+        return -of_form[rows.kind.form], rows.span_s[0] if rows.span_s else 0.0
+
     unnamed = {i for i in with_gpus if not all(map(_is_named, files[i].rows.gpus))}
     placed = [i for i in with_gpus if i not in unnamed]
-    for i in sorted(unnamed, key=begin):
+    for i in sorted(unnamed, key=logs_first):
         matches: dict[int, _Match] = {}
         for j in placed:
             group, match = groups.of(j), _match(files[i], files[j], common)
@@ -289,9 +344,9 @@ def _match(former: FileReadings, latter: FileReadings, common: CommonRows) -> _M
         is_copy = tells and common.is_copy(former.rows, latter.rows, slots)
         return _Match.SAME if is_copy else _Match.DIFFERENT
     agree = _agree(former, latter, shared_s)
-    if agree is None:
-        return _Match.SAME if together else _Match.UNRELATED
-    return _Match.SAME if agree else _Match.DIFFERENT
+    if agree is None and not together:
+        return _Match.FOLLOWS if _span_ahead_s(former, latter) == 0 else _Match.UNRELATED
+    return _Match.DIFFERENT if agree is False else _Match.SAME
 
 
 def fit(former: FileReadings, latter: FileReadings) -> bool:
@@ -403,7 +458,7 @@ def _at_one_time(former: FileReadings, latter: FileReadings) -> bool:
     return not dated or _both_s(former, latter)[0] <= _both_s(former, latter)[1]
 
 
-_QUARTER_MIN, _MOST_QUARTERS = 15, 56  # zones are up to 14 hours from UTC
+_QUARTER_S, _MOST_QUARTERS = 900.0, 56  # zones are up to 14 hours from UTC
 _FEWEST_MIN = 20
 _MOST_DATED = 8  # of one folder; more are not one job's
 # The readings agree where they go up and down together, and at no other shift nearly as much.
@@ -413,48 +468,63 @@ _AGREE, _CLEARLY = 0.85, 0.2
 def zones_of(files: Sequence[FileReadings]) -> Iterator[tuple[int, int, float]]:
     """Yield the place of a file without a zone, of one that tells it, and seconds ahead of UTC."""
     dated = [i for i, f in enumerate(files) if f.absolute and not f.local and f.has_gpus]
-    for i, file in enumerate(files):
-        near = [j for j in dated if files[j].folder == file.folder]
-        if not file.local or not file.has_gpus or len(near) > _MOST_DATED:
-            continue
-        shifts = [(j, shift) for j in near if (shift := _ahead_s(file, files[j])) is not None]
+    local = [i for i, f in enumerate(files) if f.local and f.has_gpus]
+    ahead_s = {(i, j): _span_ahead_s(files[i], files[j]) for i in local for j in dated}
+    only = _only_pairs([pair for pair, span_ahead_s in ahead_s.items() if span_ahead_s is not None])
+    for i in local:
+        near = [j for j in dated if files[j].folder == files[i].folder]
+        compared = near if len(near) <= _MOST_DATED else []
+        shifts = [(j, s) for j in compared if (s := _ahead_s(files[i], files[j])) is not None]
+        shifts = shifts or [(j, s) for k, j in only if k == i and (s := ahead_s[k, j])]
         if len({shift for _, shift in shifts}) == 1 and shifts[0][1]:
             yield i, *shifts[0]
 
 
 def _ahead_s(local: FileReadings, dated: FileReadings) -> float | None:
     """Return how far the times of one file are ahead of the other's; None where it is not clear."""
-    if len(local.rows.gpus) != len(dated.rows.gpus) or not fit(local, dated):
-        return None
-    slots = [slot for slot in SAME_MEAN_PLUS if slot in local.rows.slots & dated.rows.slots]
-    pairs = [(slot, _minutes(local, slot), _minutes(dated, slot)) for slot in slots]
-    if not pairs:
-        return None
+    pairs = _minutes_of_both(local, dated) if _fit_all(local, dated) else []
     scores = {
-        quarters: min(_agreement(*pair, quarters * _QUARTER_MIN) for pair in pairs)
+        quarters: min(_agreements(pairs, quarters), default=-1.0)
         for quarters in range(-_MOST_QUARTERS, _MOST_QUARTERS + 1)
     }
     best, *rivals = sorted(scores, key=lambda quarters: -scores[quarters])
     clear = scores[best] >= _AGREE and scores[rivals[0]] <= scores[best] - _CLEARLY
-    return best * _QUARTER_MIN * 60.0 if clear else None
+    return best * _QUARTER_S if clear else None
+
+
+def _fit_all(former: FileReadings, latter: FileReadings) -> bool:
+    return len(former.rows.gpus) == len(latter.rows.gpus) and fit(former, latter)
+
+
+def _minutes_of_both(
+    former: FileReadings, latter: FileReadings
+) -> list[tuple[str, pd.Series, pd.Series]]:
+    """Return the slots that both read, and the mean of all GPUs in each minute."""
+    slots = [slot for slot in SAME_MEAN_PLUS if slot in former.rows.slots & latter.rows.slots]
+    return [(slot, _minutes(former, slot), _minutes(latter, slot)) for slot in slots]
 
 
 def _minutes(file: FileReadings, slot: str) -> pd.Series:
-    """Return the mean reading of all GPUs in each minute."""
     _, t_s, values = file.rows.readings(slot)
     finite = np.isfinite(values) & np.isfinite(t_s)
     return pd.Series(values[finite]).groupby((t_s[finite] // 60).astype(np.int64)).mean()
 
 
-def _agreement(slot: str, local: pd.Series, dated: pd.Series, ahead_min: int) -> float:
-    """Return how well readings go together, at most 1, if one clock is so far ahead."""
-    first, second = local.set_axis(local.index - ahead_min).align(dated, join="inner")
-    if len(first) < max(_FEWEST_MIN, min(len(local), len(dated)) / 2):
-        return -1.0
-    if first.min() == first.max() or second.min() == second.max():
-        return -1.0
-    same = has_same_mean(slot, float(first.mean()), float(second.mean()))
-    return float(np.corrcoef(first, second)[0, 1]) if same else -1.0
+def _agreements(
+    pairs: Sequence[tuple[str, pd.Series, pd.Series]], quarters_ahead: int
+) -> Iterator[float]:
+    """Yield how well readings go together, at most 1, if one clock is so far ahead.
+
+    Those that are flat, or of too few minutes, tell nothing.
+    """
+    for slot, local, dated in pairs:
+        moved = local.set_axis(local.index - int(quarters_ahead * _QUARTER_S) // 60)
+        first, second = moved.align(dated, join="inner")
+        few = len(first) < max(_FEWEST_MIN, min(len(local), len(dated)) / 2)
+        if few or first.min() == first.max() or second.min() == second.max():
+            continue
+        same = has_same_mean(slot, float(first.mean()), float(second.mean()))
+        yield float(np.corrcoef(first, second)[0, 1]) if same else -1.0
 
 
 def offset(ahead_s: float) -> str:

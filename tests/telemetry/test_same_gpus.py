@@ -196,6 +196,83 @@ def test_a_log_and_a_tracker_run_of_one_job_are_one_job(tmp_path: Path) -> None:
         assert _bill(*paths) == _bill(log)
 
 
+def _export(
+    file: Path, *, gpus: int = 1, keys: tuple[str, ...] = ("gpu",), zone_h: int = 0
+) -> Path:
+    """Write a tracker's table: no GPU id, a zone, and the readings that it took beside `_rows`."""
+    readings = {"gpu": "22.5", "temp": "61", "powerWatts": "201"}
+    names = [f"system.gpu.{gpu}.{key}" for gpu in range(gpus) for key in keys]
+    lines = [",".join(["_timestamp", *names])] + [
+        ",".join(
+            [str(BEGIN.timestamp() - 3600 * zone_h + s), *[readings[key] for key in keys] * gpus]
+        )
+        for s in range(7, 600, 15)
+    ]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+@pytest.mark.parametrize(
+    ("below", "keys", "zone_h"),
+    [("wandb/", ("temp",), 0), ("", ("gpu",), 2), ("", ("temp",), -7), ("wandb/", ("temp",), 9)],
+    ids=["nothing in common", "another zone", "both", "both, in another folder"],
+)
+def test_a_tracker_table_beside_the_only_log_of_its_time_is_of_its_job(
+    gpus: int, below: str, keys: tuple[str, ...], zone_h: int, tmp_path: Path
+) -> None:
+    """Neither names a GPU or a host: as many GPUs, one begin and end but for a zone; said so."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=gpus), uuid=None)
+    alone = _bill(log)
+    _export(tmp_path / below / "history.csv", gpus=gpus, keys=keys, zone_h=zone_h)
+    profiles, joined = _read(tmp_path)
+    assert [profile.gpu_count for profile in profiles] == [gpus]
+    assert "joined as 1 job" in joined[-1]
+    assert _bill(tmp_path) == alone > 0
+
+
+def test_a_tracker_table_that_may_be_of_either_log_is_of_neither(tmp_path: Path) -> None:
+    """Two logs of its time: it stays a job, and is not guessed into one of theirs."""
+    for node, load in (("a", 20), ("b", 60)):
+        _log(tmp_path / node / "smi.csv", _rows(range(0, 600, 10), gpus=1, load=load), uuid=None)
+    _export(tmp_path / "wandb" / "history.csv", keys=("temp",), zone_h=2)
+    assert len(_read(tmp_path)[0]) == 3
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["uuid", "index alone"])
+@pytest.mark.parametrize("below", ["", "node{node}/"], ids=["one folder", "a folder a node"])
+def test_logs_of_ranks_are_one_job(named: bool, below: str, tmp_path: Path) -> None:  # noqa: FBT001 - drawn
+    """Names that differ in a rank's number alone: one job on the GPUs of all ranks."""
+    for rank in range(16):
+        file = tmp_path / below.format(node=rank // 8) / f"smi-rank{rank}.csv"
+        rows = [(s, rank % 8, of) for s, _, of in _rows(range(0, 300, 10), gpus=1, load=40 + rank)]
+        _log(file, rows, uuid=f"GPU-{rank}" if named else None)
+    (profile,), _ = _read(tmp_path)
+    assert profile.gpu_count == 16
+
+
+def _gpustat(file: Path, load: int) -> Path:
+    """Write what gpustat prints in a container: the host, and its only GPU as number 0."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [
+        f"node7  {BEGIN + timedelta(seconds=s):%a %b %d %H:%M:%S %Y}  535.54\n"
+        f"[0] {MODEL} | 51\u00b0C, {load + s // 10 % 7:3d} % | {11000 + load} / 81920 MB\n"
+        for s in range(0, 300, 10)
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+def test_containers_of_a_host_that_each_number_from_0_hold_a_gpu_each(tmp_path: Path) -> None:
+    """Eight logs of GPU 0 of one host at one time, no copies: eight GPUs are billed."""
+    for pod in range(8):
+        _gpustat(tmp_path / f"train-{pod}.txt", 20 + 5 * pod)
+    profiles, joined = _read(tmp_path)
+    assert sum(profile.gpu_count or 0 for profile in profiles) == 8
+    assert "8 logs read GPU 0 of node7 at one time" in joined[0]
+
+
 def _run_folder(folder: Path, host: str, busy: int = 20) -> Path:
     """Write a W&B run in its usual layout, which names its host."""
     files = folder / "wandb" / f"run-20261101_100000-{host}" / "files"
