@@ -248,6 +248,7 @@ def test_a_page_that_shows_something_else_is_noticed(
     assert shows(shown, printed) is right
 
 
+@pytest.mark.proof  # 40 commands, 20 s: every night
 def test_what_guides_ask_for_is_said_by_its_command(tmp_path: Path) -> None:
     """Each row of the page of what is covered: its command ends well and prints its line."""
     text = (ROOT / "docs" / "explanation" / "coverage.md").read_text(encoding="utf-8")

@@ -293,7 +293,8 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
     """Return a job's plan with the option that is recommended alone, and without what explains it.
 
     Where today's machine breaks a limit an option stays, if there is one, as that keeps them; why
-    nothing does stays, too, as a plan that finds nothing says it.
+    nothing does stays, too, as a plan that finds nothing says it; so does what is to be done now,
+    which the first screen counts.
 
     Args:
         job: what is planned for it.
@@ -315,7 +316,6 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         work_cost=None,
         energy=EnergyUse(),
         power_cap=None,
-        now=None,
         reason=None,
         proof=None,
         steady=None,

@@ -186,4 +186,4 @@ def test_the_screen_counts_the_gpus_that_jobs_move_to() -> None:
     with use_language("en"):
         texts = [action.text for action in first_screen(to_plan(found)).actions]
     gpus = {place.id for place in there.fleet.placements if moved(found) & set(place.jobs)}
-    assert any(text.startswith(f"4 of the jobs to {len(gpus)}x ") for text in texts), texts
+    assert any(f"4 of the jobs to {len(gpus)}x " in text for text in texts), texts
