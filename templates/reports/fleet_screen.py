@@ -113,7 +113,7 @@ def _fleet_doubts(plan: Plan) -> Iterator[job_screen.Line]:
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
     row = group_row(group, plan)
     cost, option = row.cost.partition(" (")[0], group.first.choice
-    text = row.what.partition(": ")[2] or row.what
+    text = row.what.partition(_(": "))[2] or row.what
     if option and not group.first.ended and plan.placement_of(group.first) is None:
         way = group.first.answer.next
         where = report_text.where_it_runs(option, is_manual=way is None or not way.start)
