@@ -764,12 +764,12 @@ def next_command(job: JobPlan, plan: Plan) -> str:
     path = plan_argument()
     named = option.id if len(plan.jobs) == 1 else as_typed(f"{job.name}/{option.id}")
     # A run ends with its machine: it has the hours of the slow end of its range.
-    ends_with_run = plan.period == "run" and not _is_run(job)
-    hours = math.ceil(option.hours.high) if ends_with_run else 1 if _is_run(job) else 8
+    is_trial = _is_run(job)
+    hours = 1 if is_trial else math.ceil(option.hours.high) if plan.period == "run" else 8
     ttl = f"{hours}h"
     command = f"gpucost quote{path} --option {named}"
     if "provision" in start[:1]:
-        flags = "--run COMMAND" if ttl == "1h" else "--dry-run"
+        flags = "--run COMMAND" if is_trial else "--dry-run"
         command = f"gpucost provision{path} --option {named} --ttl {ttl} {flags}"
     elif start:
         command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
