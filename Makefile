@@ -49,6 +49,7 @@ unit: $(VENV)/.dev # one more worker than cores: many tests wait for processes (
 slow-test: $(VENV)/.dev ## the slow proofs that `make test` leaves out, and property tests on hundreds of other draws; every night
 	GPUCOST_HYPOTHESIS=random $(BIN)/pytest -n auto --reruns 2 --durations=20 -rR -m "proof or hypothesis"
 	GPUCOST_DRAWS=12 $(BIN)/pytest -n auto --reruns 2 -rR tests/planner/bills/test_generated.py
+	GPUCOST_DRAWS=500 $(BIN)/pytest -n auto --reruns 2 -rR tests/planner/test_promises.py tests/planner/proof/test_simulated.py
 
 quick: $(VENV)/.dev ## the inner loop: the tests that start no process and no server
 	$(BIN)/pytest -n auto -m "not slow"

@@ -38,7 +38,7 @@ from tests.planner.factories import (
 from tests.planner.forbidden import cannot_carry, promised_too_much
 from tests.planner.jobs_drawn import COMPLETE, Drawn, Rolled, Source, job
 
-ROLLED = int(os.environ.get("GPUCOST_DRAWS", "400"))
+ROLLED = int(os.environ.get("GPUCOST_DRAWS", "100"))
 FIRST = int(os.environ.get("GPUCOST_FIRST_DRAW", "0"))
 OFFERS = tuple(
     offer

@@ -115,7 +115,7 @@ def _many(n: int, kinds: int, name: str = "job") -> Plan:
     )
 
 
-@pytest.mark.parametrize(("n", "kinds"), [(7, 7), (40, 40), (40, 3), (400, 400)])
+@pytest.mark.parametrize(("n", "kinds"), [(7, 7), (40, 40), (40, 3), (64, 64), (400, 400)])
 @pytest.mark.parametrize("name", ["job", "x" * 300, "|<a>" * 40], ids=["short", "long", "markup"])
 def test_many_jobs_fit_into_a_comment(n: int, kinds: int, name: str) -> None:
     """However many and however called: under GitHub's limit, every table whole, the end there."""

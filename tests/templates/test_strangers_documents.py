@@ -23,6 +23,7 @@ from planner.proof.verify import Verification
 from templates.render import render_change, render_proof
 from templates.strangers import for_markdown
 from tests.conftest import ROOT
+from tests.source_tree import PACKAGES, modules
 from tests.templates.documents import CASES, planned
 from tests.templates.test_strangers import EVIL, alive_in_markdown
 
@@ -154,12 +155,10 @@ def test_no_cell_of_a_forecast_is_a_formula() -> None:
 def test_who_writes_csv_is_listed() -> None:
     """A module that begins to write CSV must be named above, with what guards its cells."""
     writers = {
-        str(path.relative_to(ROOT))
-        for folder in ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
-        for path in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("csv.writer", "csv.DictWriter", "DictWriter", "writer")
+        module.name
+        for module in modules(*PACKAGES)
+        for node in module.nodes(ast.Call)
+        if ast.unparse(node.func) in ("csv.writer", "csv.DictWriter", "DictWriter", "writer")
     }
     assert writers == set(CSV_WRITERS)
     for name, gate in CSV_WRITERS.items():

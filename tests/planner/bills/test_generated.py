@@ -15,7 +15,7 @@ from pricing.catalog.catalog import load_catalog
 from tests.planner.bills.generated import FORMS, drawn
 from tests.planner.bills.world import GPUS, HIDDEN, SHOWN, Metered, World
 
-DRAWS = int(os.environ.get("GPUCOST_DRAWS", "6"))
+DRAWS = int(os.environ.get("GPUCOST_DRAWS", "4"))
 SEEDS = {
     form: range(max(2, DRAWS // 3) if one.grain == "hour" else DRAWS) for form, one in FORMS.items()
 }
