@@ -9,15 +9,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from planner.models.coefficients import coefficients, fitted_as
 from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
 from research.class_fits import quantile
-from research.score import Coverage, Score, Section, errors
-from research.several_gpus import shares
+from research.score import Score, Section, covered, errors
 
 _GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
 
@@ -130,18 +128,18 @@ def factor(some: Sequence[Pair]) -> float:
 def section(folder: Path) -> Section:
     """Return the scores of sharing, each model left out of the interval in both roles."""
     known = pairs(folder)
-    guesses, inside, widths, groups = [], [], [], []
+    answers = []
     for model in sorted({pair.victim for pair in known}):
         rest = [pair for pair in known if model not in (pair.victim, pair.aggressor)]
         with fitted_as(sharing={**coefficients("sharing"), "factor": factor(rest)}):
-            for pair in (pair for pair in known if pair.victim == model):
-                found = shared_speed(pair.profiles)[0]
-                guesses.append((found.mid, pair.shares[1], pair.true))
-                inside.append(found.low <= pair.true <= found.high)
-                widths.append(math.sqrt(found.high / found.low))
-                groups.append(pair.gpu)
-    mid, other, true = (np.array(column) for column in zip(*guesses, strict=True))
-    added = errors(1.0 / (1.0 + other), true)
+            answers += [
+                (pair, shared_speed(pair.profiles, in_turns=True)[0])
+                for pair in known
+                if pair.victim == model
+            ]
+    scored, guesses = zip(*answers, strict=True)
+    true = np.array([pair.true for pair in scored])
+    added = errors([1.0 / (1.0 + pair.shares[1]) for pair in scored], true)
     unchanged = errors(np.ones(len(true)), true)
     return Section(
         title="Sharing a GPU",
@@ -149,17 +147,17 @@ def section(folder: Path) -> Section:
             Score(
                 question="speed of a job beside another on one GPU, model unseen in both roles",
                 cases=len(true),
-                ours=errors(mid, true),
+                ours=errors([guess.mid for guess in guesses], true),
                 baseline=("half each", errors(np.full(len(true), 0.5), true)),
                 note=f"1 / (1 + the other's share): {added}; no change: {unchanged}",
             ),
         ),
         coverages=(
-            Coverage(
-                question="speed beside another job, model unseen in both roles",
-                share=float(np.mean(inside)),
-                factor=float(np.median(widths)),
-                groups=shares(pd.Series(inside), pd.Series(groups)),
+            covered(
+                "speed beside another job, model unseen in both roles",
+                guesses,
+                true,
+                [pair.gpu for pair in scored],
             ),
         ),
         notes=(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.models.coefficients import fitted_as
+from planner.models.communication import Overhead
 from research import (
     class_fits,
     co_location,
@@ -133,19 +134,17 @@ def scale(folder: Path, day: date) -> str:
     lines.append(f"geforce_growth = {several_gpus.geforce_growth(boxes):.3f}")
     lines.append(f"probe_factor = {several_gpus.probe_factor(folder):.3f}")
     lines.append(f"probe_factor_nodes = {probed.nodes_factor(probed.cases(folder)):.3f}")
-    for link in ("nvlink", "pcie", "geforce"):
-        found = several_gpus.overheads(boxes[boxes.link == link])
-        found = several_gpus.over_pcie(boxes) if link == "pcie" else found
-        lines += ["", f"[inside.{link}]", *_ends(found.good, found.mid, found.bad)]
+    for link, found in several_gpus.inside(boxes).items():
+        lines += ["", f"[inside.{link}]", *_ends(found)]
     for name, found in several_gpus.network_overheads(folder).items():
-        lines += ["", f"[between.{name}]", *_ends(found.good, found.mid, found.bad)]
+        lines += ["", f"[between.{name}]", *_ends(found)]
     for link, row in tensor_parallel.fitted(tensor_parallel.pairs(folder)).items():
         lines += ["", f"[tensor.{link}]", *(f"{key} = {value}" for key, value in row.items())]
     return "\n".join(lines) + "\n"
 
 
-def _ends(good: float, mid: float, bad: float) -> tuple[str, ...]:
-    return f"good = {good:.4f}", f"mid = {mid:.4f}", f"bad = {bad:.4f}"
+def _ends(found: Overhead) -> tuple[str, ...]:
+    return tuple(f"{end} = {value:.4f}" for end, value in found._asdict().items())
 
 
 def host_table(folder: Path, day: date) -> str:

@@ -19,8 +19,8 @@ from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 from research.class_fits import quantile
-from research.score import Coverage, Score, Section, errors
-from research.several_gpus import placements, shares
+from research.score import Score, Section, covered, errors
+from research.several_gpus import placements
 from research.small_work import CLUSTER_GPU
 
 _BATCHES = 8  # of each model and cluster, evenly over those that were run
@@ -152,10 +152,6 @@ def section(folder: Path) -> Section:
         mine = [case for case in cases(folder) if case.nodes == nodes]
         true = np.array([case.true for case in mine])
         guesses = _guesses(mine)
-        pairs = list(zip(mine, guesses, strict=True))
-        inside = [guess.low <= case.true <= guess.high for case, guess in pairs]
-        widths = [math.sqrt(guess.high / guess.low) for guess in guesses]
-        clusters = pd.Series([case.cluster for case in mine])
         grown = errors([case.ring for case in mine], true)
         linear = errors([case.gpus for case in mine], true)
         blind = errors([case.blind.mid for case in mine], true)
@@ -168,14 +164,8 @@ def section(folder: Path) -> Section:
                 note=f"linear: {linear}; ours without the probe: {blind}",
             )
         )
-        coverages.append(
-            Coverage(
-                question=question,
-                share=float(np.mean(inside)),
-                factor=float(np.median(widths)),
-                groups=shares(pd.Series(inside), clusters),
-            )
-        )
+        clusters = [case.cluster for case in mine]
+        coverages.append(covered(question, guesses, true, clusters))
     return Section(
         title="More GPUs, from a probe",
         scores=tuple(scores),

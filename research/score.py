@@ -1,10 +1,14 @@
 """What an evaluation reports: errors beside a baseline and a bar, coverage beside a width."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+
+from planner.models.estimate import Estimate
 
 Array = npt.NDArray[np.float64]
 _EQUAL = 0.5  # points of an error: as good as
@@ -88,6 +92,22 @@ class Coverage:
     def by_group(self) -> str:
         """The shares by group, as text."""
         return ", ".join(f"{name} {share:.0%}" for name, share in sorted(self.groups.items()))
+
+
+def covered(
+    question: str, answers: Sequence[Estimate], true: npt.ArrayLike, groups: Collection[str] = ()
+) -> Coverage:
+    """Return how often the intervals of answers hold the truth, in all and by group."""
+    inside = pd.Series(
+        [e.low <= t <= e.high for e, t in zip(answers, np.asarray(true), strict=True)]
+    )
+    by_group = inside.groupby(list(groups) or [""] * len(inside)).mean()
+    return Coverage(
+        question=question,
+        share=float(inside.mean()),
+        factor=float(np.median([math.sqrt(e.high / e.low) for e in answers])),
+        groups={str(name): float(share) for name, share in by_group.items() if name},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

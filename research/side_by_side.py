@@ -4,6 +4,7 @@ The expected speed is fitted on nothing of them; what the interval takes of them
 calibrated without both jobs of the pair that it is asked about. They need no other data.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.pipeline import draft_plan
 from planner.prediction.sharing import predict_sharing
-from planner.profile.model import Profile
+from planner.profile.model import GpuReadings, Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from research import delays
 from research.h200_runs import FULL, MODES, Measured, measured
@@ -29,6 +30,7 @@ from research.score import Coverage, Score, Section, errors
 
 _DAY = date(2026, 11, 26)
 _PAIR = 2
+_TIME = "util.kernel_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ def section(_: Path) -> Section:
             _score(f"a job beside another on an H200, {title}", known),
             _score(f"the same, neither fills the GPU (SM activity < {FULL:.0%})", room),
             _score("the same, a fleet would put them on one GPU", packed),
+            *(_unread(known) if mode == "mps" else ()),
         ]
         groups = {"neither fills the GPU": room, "put on one GPU": packed}
         coverages += [
@@ -146,6 +149,26 @@ def _width(one: Beside) -> float:
 
 def _share(some: Sequence[Beside]) -> float:
     return fmean(one.holds for one in some)
+
+
+def _unread(known: Sequence[Beside]) -> tuple[Score, ...]:
+    """Return the scores of jobs of whose GPU nothing is known but the time with a kernel."""
+    blind = []
+    for one in known:
+        first, second = (
+            replace(profile, gpus=tuple(_kernel_time(reading) for reading in profile.gpus))
+            for profile in one.profiles
+        )
+        blind.append(dataclasses.replace(one, told=predict_sharing((first, second), one.mode)[0]))
+    room = [one for one in blind if one.has_room]
+    return (
+        _score("the same, SM activity not measured", blind),
+        _score("the same, SM activity not measured, neither fills the GPU", room),
+    )
+
+
+def _kernel_time(reading: GpuReadings) -> GpuReadings:
+    return replace(reading, metrics={_TIME: reading.metrics[_TIME]})
 
 
 def _score(question: str, some: Sequence[Beside]) -> Score:
@@ -205,8 +228,10 @@ often each share of others delays it in each mode, are calibrated on the pairs t
 the pair in question is in; the latter under MPS on pairs of which neither job fills the GPU.
 
 Under MPS the two jobs that fill the GPU (SM activity 97 and 99 %) let others starve: these ran at
-0.02 to 0.8 of their speed, while they themselves kept 0.8 to 1 of theirs. Such estimates are marked
-weak, and a fleet's limit of 90 % lets no such job share. In turns a job of short steps waits for
-its turn several times a step: one of 2 ms kept 0.27 of its speed beside any busy job. The expected
-speed misses that. So does the low end beside such jobs: calibrated without that job by up to 0.11,
-as it ships by 0.02. No reading of a profile tells the one or the other."""
+0.02 to 0.8 of their speed, while they themselves kept 0.8 to 1 of theirs. That the others get what
+is left of the SMs was decided with these scores in sight. Such estimates are marked weak, and a
+fleet's limit of 90 % lets no such job share. Where SM activity was not measured nobody can tell. In
+turns a job of short steps waits for its turn several times a step: one of 2 ms kept 0.27 of its
+speed beside any busy job. The expected speed misses that. So does the low end beside such jobs:
+calibrated without that job by up to 0.11, as it ships by 0.02. No reading of a profile tells the
+one or the other."""

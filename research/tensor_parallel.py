@@ -13,7 +13,7 @@ from planner.prediction.predict import predict
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.model import Hardware, Job, Profile, Work
 from research.class_fits import quantile
-from research.score import Coverage, Score, Section, errors
+from research.score import Score, Section, covered, errors
 
 _NVLINK = {"Nvidia A100 GPU": "A100-SXM-40GB", "Nvidia H100 GPU": "H100-SXM-80GB"}
 _ENGINES = ("vLLM", "TensorRT-LLM", "Deepspeed-MII")
@@ -109,13 +109,7 @@ def section(folder: Path) -> Section:
                 baseline=("no gain", errors(np.ones(len(true)), true)),
             )
         )
-        inside = [guess.low <= pair.true <= guess.high for pair, guess in mine]
-        widths = [math.sqrt(guess.high / guess.low) for _, guess in mine]
-        coverages.append(
-            Coverage(
-                question=question, share=float(np.mean(inside)), factor=float(np.median(widths))
-            )
-        )
+        coverages.append(covered(question, [guess for _, guess in mine], true))
     return Section(
         title="Tensor parallel",
         scores=tuple(scores),

@@ -99,11 +99,8 @@ def traces_rays(gpu: Gpu) -> bool | None:
     return gpu.compute_capability in _RAY_TRACING
 
 
-_ENGINES = (
-    "vllm",
-    "sglang",
-    "lmdeploy",
-)  # vLLM's installation page: compute capability 7.0 or more
+# vLLM's installation page: compute capability 7.0 or more.
+_ENGINES = ("vllm", "sglang", "lmdeploy")
 _OF_CUDA_12 = (*frameworks.LEARNING, "llm-server", "server")
 
 
@@ -145,11 +142,8 @@ _NO_TENSORS = ("video", "boosting")
 # notes on NVENC and NVDEC: their speed goes with the clock).
 ENGINE_FACTOR = 1.4
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
-_GUESSES_SERVED, _GUESSES, _GUESSES_SIMULATED = (
-    ("fp16", "fp32"),
-    ("fp32", "amp-fp16"),
-    (gpu_speed.CUDA, "fp64"),
-)
+_GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
+_GUESSES_SIMULATED = (gpu_speed.CUDA, "fp64")
 _KEPT = 8192  # answers of the laws of classes; a fleet on ten GPU models asks for some hundreds
 
 

@@ -59,6 +59,7 @@ from pricing.message import Message
 _BASIS = Message("sharing.law")
 _FILLS = 0.95
 """SM activity from which a job fills its GPU; 0.85 left room on an H200, 0.97 did not."""
+_READ_TO = 0.01  # to which readings of SM activity are told
 
 
 def peak_share(profile: Profile) -> float | None:
@@ -90,16 +91,33 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         return (exactly(1.0, Message("sharing.alone")),)
     usages = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
     total = _Taken(*(sum(shares) for shares in zip(*usages, strict=True)))
-    filling = [p for p in profiles if (p.mean(SHARES[0]) or 0.0) >= _FILLS and not in_turns]
-    estimates = (
-        _speed_with_neighbors(time or 0.0, total.without(share), in_turns=in_turns)
-        for time, share in zip(own, usages, strict=True)
-    )
-    return tuple(
-        msgspec.structs.replace(speed, basis=Message("sharing.starved", law=_BASIS), weak=True)
-        if any(filler is not profile for filler in filling)
-        else speed
-        for profile, speed in zip(profiles, estimates, strict=True)
+    read = [profile.mean(SHARES[0]) or 0.0 for profile in profiles]
+    speeds = []
+    for index, (time, share) in enumerate(zip(own, usages, strict=True)):
+        speed = _speed_with_neighbors(time or 0.0, total.without(share), in_turns=in_turns)
+        fullest = max(read[:index] + read[index + 1 :])
+        fills = max(fullest, read[index]) >= _FILLS and not in_turns
+        speeds.append(_where_filled(speed, read[index], fullest) if fills else speed)
+    return tuple(speeds)
+
+
+def _where_filled(speed: Estimate, own: float, fullest: float) -> Estimate:
+    """Return a job's speed under MPS on a GPU that a job fills: that keeps it, others get the rest.
+
+    Of the rest they have what they take alone, at most; nothing below all of their speed is sure.
+
+    Args:
+        speed: where none fills it.
+        own: the job's SM activity.
+        fullest: that of the job beside it that has most.
+    """
+    high = max(speed.high, 1.0)
+    if fullest < _FILLS:
+        return msgspec.structs.replace(speed, mid=1.0, high=high, basis=Message("sharing.fills"))
+    low = max(_READ_TO, 1.0 - fullest)
+    mid = min(speed.mid, low / max(own, low))
+    return Estimate(
+        low=min(low, mid), mid=mid, high=high, basis=Message("sharing.starved"), weak=True
     )
 
 

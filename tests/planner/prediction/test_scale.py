@@ -93,15 +93,16 @@ def test_a_faster_chip_over_the_same_links_never_makes_a_step_longer(
 def test_eight_gpus_scale_as_benchmarks_did() -> None:
     """1 -> 8 GPUs: the middle near linear, the bad end where bad boxes were; less over PCIe.
 
-    Every task alike, Lambda's boxes lose 0.05 of a step over NVLink and 0.10 over PCIe.
+    Every task alike, Lambda's boxes lose 0.05 of a step over NVLink and 0.10 over PCIe; half of
+    that is expected, since of jobs left out linear is otherwise nearer.
     """
     single = Layout(gpu_count=1, interconnect="single")
     nvlink, pcie = (
         speed_up(single, Layout(gpu_count=8, interconnect=link)) for link in ("nvlink", "pcie")
     )
-    assert 0.94 < nvlink.mid / 8 < 0.98
+    assert 0.97 < nvlink.mid / 8 < 0.99
     assert 0.45 < nvlink.low / 8 < 0.75
-    assert 0.90 < pcie.mid / 8 < 0.95
+    assert 0.95 < pcie.mid / 8 < 0.97
     assert 0.3 < pcie.low / 8 < 0.45
     assert pcie.high <= nvlink.high
 
@@ -121,7 +122,7 @@ def test_geforce_boards_lose_more() -> None:
         speed_up(Layout(gpu_count=1), Layout(gpu_count=8, interconnect="pcie", gpu=find(gpu)))
         for gpu in ("RTX-4090", "RTX-A6000")
     )
-    assert geforce.mid < 0.9 * other.mid
+    assert geforce.mid < 0.95 * other.mid
     assert geforce.low < other.low
 
 

@@ -115,13 +115,20 @@ def test_kernel_time_is_at_least_sm_activity() -> None:
 
 
 def test_beside_a_job_that_fills_the_gpu_nothing_is_sure() -> None:
-    """Others starved beside such jobs under MPS: their estimate is weak, and says why."""
+    """Others starved beside such jobs under MPS: their estimate is weak, and says why.
+
+    Of the SMs 0.01 are left, which a job that takes 0.04 runs on at a quarter of its speed.
+    """
     solver = a_profile({BUSY: 1.0, SM: 0.99}, name="solver")
     small = a_profile({BUSY: 0.1, SM: 0.01}, name="small")
     beside, filling = shared_speed([small, solver])
     assert beside.weak
     assert "starved" in beside.basis
     assert not filling.weak
+    assert filling.mid == 1.0
+    larger, _ = shared_speed([a_profile({BUSY: 0.3, SM: 0.04}, name="larger"), solver])
+    assert larger.mid == pytest.approx(0.25)
+    assert all(twin.weak and twin.mid < 0.02 for twin in shared_speed([solver, solver]))
     assert not any(s.weak for s in shared_speed([small, solver], in_turns=True))
     assert not any(s.weak for s in shared_speed([small, a_profile({BUSY: 1.0}, name="unknown")]))
 
