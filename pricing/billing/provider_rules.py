@@ -41,7 +41,8 @@ class Egress:
         unit: "GB" or "GiB", of every quantity here.
         free_per_month: of the account, before the first tier.
         tiers: rules with `tier_from` and `tier_until` counted beyond the free allowance and per
-            month, contiguous from 0; traffic above the last tier has no known price.
+            month, contiguous from 0, the last without an end; none: traffic beyond what
+            is free has no known price.
         rule: the terms in words.
         caveats: what must be said of the rules behind it.
     """
@@ -255,10 +256,11 @@ def _egress(provider: str, day: date, region: str, kind: str) -> Egress | None:
 
 
 def _check_tiers(tiers: Sequence[BillingRule], terms: Sequence[BillingRule]) -> None:
-    """Raise InputError unless tiers follow one another from 0 and all is in one unit."""
+    """Raise InputError unless tiers follow one another from 0 without end, all in one unit."""
     provider, unit = terms[0].provider, terms[0].per
     ends = [Decimal(0), *(tier.tier_until for tier in tiers)]
-    gaps = [end for end, tier in zip(ends, tiers, strict=False) if tier.tier_from != end]
+    starts = [*(tier.tier_from for tier in tiers), OPEN_END if tiers else Decimal(0)]
+    gaps = [end for end, start in zip(ends, starts, strict=True) if start != end]
     problems = [f"no price from {plain(end)} {unit} on, or two of them" for end in gaps]
     problems += [f"both {unit} and {term.per}" for term in terms if term.per != unit]
     if problems:

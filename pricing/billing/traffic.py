@@ -110,25 +110,11 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> lines.Cha
     months = _months(usage)
     allowed = [EXACT.add(price.free_per_month, _earned(a_month, rules, m)) for m in months]
     paid = [_over(quantity, month, free) for month, free in zip(months, allowed, strict=True)]
+    if any(paid) and not price.tiers:
+        text = Message("traffic.no-egress-price", place=offer.place)
+        return lines.Charge((), (*warnings, lines.about("egress", text)), ("egress",))
     parts = _split(paid, price.tiers)
     free = EXACT.subtract(quantity, sum_exactly(paid)) if any(paid) else sum_exactly(allowed)
-    end = price.tiers[-1].tier_until if price.tiers else _ZERO
-    unpriced = sum_exactly(
-        max(_ZERO, EXACT.subtract(month_quantity, end)) for month_quantity in paid
-    )
-    if unpriced:
-        priced_quantity = EXACT.subtract(quantity, unpriced)
-        text = Message(
-            "traffic.no-price-beyond",
-            place=offer.place,
-            size=f"{quantity_text(priced_quantity)} {price.unit}",
-            rest=f"{quantity_text(unpriced)} {price.unit}",
-        )
-        warnings += (lines.about("egress", text),)
-        if not parts:
-            return lines.Charge((), warnings, ("egress",))
-        line = _line(price, parts, _partly(parts, price, free), rules)
-        return lines.Charge((line,), warnings, ("egress",))
     return lines.Charge(
         (_line(price, parts, _wholly(parts, price, quantity, free), rules),), warnings
     )
@@ -196,13 +182,6 @@ def _wholly(parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: 
         return formula, (*numbers, parts[0][1].amount)
     formula = Message("traffic.steps", steps=_steps(len(parts)), size=size_text)
     return formula, (*numbers, *_pairs(parts))
-
-
-def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _Words:
-    """Return how the traffic up to the last known tier is priced."""
-    steps = _steps(len(parts))
-    formula = Message("traffic.after-free", steps=steps, size="{2} {1}") if free else steps
-    return formula, (_ZERO, price.unit, free, *_pairs(parts))
 
 
 def _steps(tiers: int) -> str:

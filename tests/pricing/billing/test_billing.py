@@ -240,6 +240,7 @@ FREE = TIER.replace("egress", "egress_free").replace("USD/GB", "GiB/month")
         (TIER.replace("value", "valu"), "unknown field 'valu'"),
         (TIER + "from = 5", "egress has no price from 0 GB"),
         (TIER + "until = 5" + TIER + "from = 4", "egress has no price from 5 GB"),
+        (TIER + "until = 5", "egress has no price from 5 GB"),
         (TIER + FREE, "egress has both GB and GiB"),
     ],
 )

@@ -17,8 +17,11 @@ from pricing.billing.quote import Quote, Usage, quote
 from tests.pricing.factories import ASKED_ON, an_offer
 
 TABLE = Path(__file__).with_name("outside_bills.csv")
-KINDS = {"provider": 20, "bill": 65, "test": 60, "other": 15}
+KINDS = {"provider": 50, "bill": 65, "test": 90, "other": 25}
 """Kinds of source, and how many bills of each there are at least."""
+
+_INCLUDED_GIB = {"s-1vcpu-1gb": 1000.0, "s-1vcpu-2gb": 2000.0}
+"""Outbound transfer of a full month that sizes of the sources include, as they say."""
 
 _FIELDS = set(Usage.__struct_fields__)
 
@@ -39,6 +42,7 @@ def quoted(row: dict[str, str]) -> Quote:
         instance_type=instance_type or "one-gpu",
         purchase=typed["purchase"],
         usd_per_hour=typed["price"] or Decimal(1),
+        included_transfer_gib=_INCLUDED_GIB.get(instance_type),
     )
     start = typed["start"]
     day = start.date() if start else typed["as_of"] or ASKED_ON
