@@ -15,6 +15,7 @@ from telemetry.profiling.machines import host_name, model_name
 from telemetry.profiling.merge import ANY_JOB, merge
 from telemetry.profiling.window import Covered, durations
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import stem
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording, boards_of
 
 _UTIL, _UNLIKE = "util.kernel_time", 0.5
@@ -45,7 +46,8 @@ def profiles(
     """Return one profile a job, by name; where fewer than two are named, one of all GPUs.
 
     Of several jobs, a machine none of whose GPUs any job held has a profile, too. Where no job is
-    named, machines of unlike use are not one job: each has a profile. `say` is told.
+    named, machines of unlike use and GPUs of unlike models are not one job: each has a profile.
+    `say` is told.
 
     Raises:
         InputError: `hints.job` names no job of the data, or `hints.name` would name several.
@@ -57,10 +59,18 @@ def profiles(
         job_names = ", ".join(names) or "none: the data carries no pod or job label"
         raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {job_names}.")
     if hints.job is None and len(names) < 2 and not (names and _has_free_machine(merged)):  # noqa: PLR2004 - one job is not a choice
-        if not names and hints.name is None and (machines := _unlike_machines(merged)):
+        alone = not names and hints.name is None
+        if alone and (machines := _unlike_machines(merged)):
             say(Message("join.unlike-machines", n=len(machines)))
             return tuple(
                 build(_of_gpus(merged, gpus), host, hints) for host, gpus in machines.items()
+            )
+        if alone and hints.gpu is None and (models := _unlike_models(merged)):
+            say(Message("join.unlike-models", models=list(models)))
+            source = stem(str(merged.sources[0].path))
+            return tuple(
+                build(replace(_of_gpus(merged, gpus), host=merged.host), f"{source}-{gpu}", hints)
+                for gpu, gpus in models.items()
             )
         recording, name = _as_single_job(merged, names)
         return (build(_at_last_place(recording, *names), name, hints),)
@@ -137,6 +147,15 @@ def _unlike_machines(merged: Recording) -> dict[str, list[GpuIdentity]]:
     use = samples[_UTIL].astype(float).groupby(samples[GPU].map(hosts)).mean()
     unlike = len(use) == len(machines) and use.min() < _UNLIKE * use.max()
     return machines if is_long and unlike else {}
+
+
+def _unlike_models(merged: Recording) -> dict[str, list[GpuIdentity]]:
+    """Return the GPUs of each model; empty where it is one, or a GPU's is not known."""
+    models = defaultdict[str, list[GpuIdentity]](list)
+    for gpu in merged.gpus:
+        models[model_name(gpu.model or "")].append(gpu)
+    is_known = len(models) > 1 and "" not in models and merged.observed is None
+    return dict(sorted(models.items())) if is_known else {}
 
 
 def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:

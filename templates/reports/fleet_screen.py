@@ -137,6 +137,8 @@ def _fleet_title(plan: Plan, gpus: int, groups: Sequence[Alike]) -> str:
 def _all_pay(plan: Plan) -> str:
     """Return what all jobs cost today, and what of it is owed whatever runs."""
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
+    if not costs and all(job.baseline.owned for job in plan.jobs):
+        return job_screen.pay_of_owned()
     if not costs:
         return _("unknown; --machine or --price sets it")
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)

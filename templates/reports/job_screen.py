@@ -338,14 +338,16 @@ def gpus_of(job: JobPlan) -> int:
     return int(offer.gpu_count * job.baseline.count) if offer else 0
 
 
+def pay_of_owned() -> str:
+    """Return what an owned machine costs that has no price."""
+    return _("nothing by the hour: you own it (--price USD counts it)")
+
+
 def _pay(job: JobPlan, plan: Plan) -> str:
     cost = job.baseline.cost
     if cost.total is None:
-        return (
-            _("nothing by the hour: you own it (--price USD counts it)")
-            if job.baseline.owned
-            else _("unknown: --machine sets today's machine")
-        )
+        owned = job.baseline.owned
+        return pay_of_owned() if owned else _("unknown: --machine sets today's machine")
     usd = report_text.today_cost(cost)
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
     if job.baseline.offer and (old := old_price(job.baseline.offer.age_days)):

@@ -228,5 +228,4 @@ def test_rows_of_different_models_without_a_time_are_of_different_gpus(
     rows = [f"{models[name]}, {10 + i} %, 900 MiB" for i, name in enumerate(names)]
     file = tmp_path / "query.csv"
     file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-    (profile,) = read_source(str(file), Hints())
-    assert len(profile.gpus) == gpus
+    assert sum(len(profile.gpus) for profile in read_source(str(file), Hints())) == gpus

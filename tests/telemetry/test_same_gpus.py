@@ -447,9 +447,9 @@ def test_two_idle_machines_are_not_copies_of_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("model", "start", "jobs"),
-    [("Tesla T4", 2024, 2), ("NVIDIA H100", 2024, 1), ("Tesla T4", 2026, 1)],
+    [("Tesla T4", 2024, 2), ("NVIDIA H100", 2024, 1), ("Tesla T4", 2026, 2)],
 )
-def test_other_models_at_another_time_are_another_job_though_given_together(
+def test_other_models_are_another_job_though_given_together(
     model: str, start: int, jobs: int, tmp_path: Path
 ) -> None:
     """An H100 of 2026 and a T4 of 2024 are no job, for `import` as for `plan`."""

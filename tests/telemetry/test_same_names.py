@@ -32,14 +32,24 @@ def _busy(profile: Profile) -> dict[int | None, float | None]:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_hwinfo_s_last_line_tells_the_gpus_apart(first: int, tmp_path: Path) -> None:
-    """Whichever card comes first, both are there, with their models, and every column counts."""
-    (profile,) = read_source(_hwinfo(tmp_path / "hw.csv", first=first, stopped=True), Hints())
-    assert _busy(profile) == {0: pytest.approx(0.85), 1: pytest.approx(0.04)}
-    assert [gpu.metrics["power.board_w"].mean for gpu in profile.gpus] == [320.0, 40.0]
-    notes = " ".join(profile.provenance.notes)
-    assert "RTX 4090" in notes
-    assert "RTX 3060" in notes
-    assert "6 read" in notes  # date, time and four columns of readings
+    """Whichever card comes first, each model is a job, and every column counts."""
+    profiles = read_source(_hwinfo(tmp_path / "hw.csv", first=first, stopped=True), Hints())
+    assert [profile.job.name for profile in profiles] == ["hw-RTX-3060", "hw-RTX-4090"]
+    assert [_busy(profile) for profile in profiles] == [
+        {1: pytest.approx(0.04)},
+        {0: pytest.approx(0.85)},
+    ]
+    powers = [profile.gpus[0].metrics["power.board_w"].mean for profile in profiles]
+    assert powers == [40.0, 320.0]
+    assert all("6 read" in " ".join(profile.provenance.notes) for profile in profiles)
+
+
+def test_a_hint_or_a_name_makes_one_job_of_two_models(tmp_path: Path) -> None:
+    """Who says what the job runs on, or what it is called, has one job of both cards."""
+    file = _hwinfo(tmp_path / "hw.csv", first=0, stopped=True)
+    for hints in (Hints(gpu="RTX 4090"), Hints(name="render")):
+        (profile,) = read_source(file, hints)
+        assert sorted(_busy(profile)) == [0, 1]
 
 
 _TWINS = 'timestamp,"gpu_util","gpu_util"\n' + "".join(

@@ -213,7 +213,6 @@ def named(tmp_path: Path, models: list[str], gpu: str | None) -> Profile:
         (["Tesla T4"], None, "Tesla T4", None),
         (["Tesla T4"], "T4", "Tesla T4", None),
         (["Tesla T4"], "H100", "Tesla T4", "--gpu H100 is not used"),
-        (["Tesla T4", "NVIDIA L40S"], None, None, "different GPU models"),
         (["Tesla T4", "NVIDIA L40S"], "L40S", "L40S", "different GPU models"),
         (["[N/A]"], "L40S", "L40S", None),
         (["Quantum Z9"], None, "Quantum Z9", None),
