@@ -239,6 +239,25 @@ def test_the_lines_of_a_panel_are_the_gpus_of_hosts(
     assert loads == [(0, 0.98), (1, 0.02), (0, 0.2), (1, 0.5)]
 
 
+@pytest.mark.parametrize(
+    ("title", "cell", "slot", "mean"),
+    [
+        ("GPU Framebuffer Mem Used", "10.5 GB", "mem.used_gib", pytest.approx(9.779, abs=1e-3)),
+        ("GPU Framebuffer Mem Used", "10752", "mem.used_gib", 10.5),
+        ("Tensor Core Utilization", "12%", "util.tensor_active", pytest.approx(0.12)),
+    ],
+)
+def test_panels_of_nvidia_s_own_dashboard_say_what_they_draw(
+    title: str, cell: str, slot: str, mean: float, tmp_path: Path
+) -> None:
+    """The titles are of NVIDIA's dashboard for DCGM's exporter; a cell's own unit counts."""
+    file = tmp_path / f"{title}-data-as-joinbyfield-2026-11-10 08_30_00.csv"
+    rows = "".join(f"2026-11-10 08:30:{s:02},{cell}\n" for s in range(30))
+    file.write_text(f'"Time","GPU 0"\n{rows}', encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert profile.gpus[0].metrics[slot].mean == mean
+
+
 def test_lines_of_a_panel_that_nothing_names_are_refused(tmp_path: Path) -> None:
     """Host and GPU do not say what is drawn, and the number of a metric's column is no host."""
     file = _panel(tmp_path / "p.csv", ["GPU 0", "GPU 1", "n1 GPU 2", "n1 GPU 3"])
