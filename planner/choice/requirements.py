@@ -178,11 +178,6 @@ _RANGES: dict[str, ranges.NumberRange] = {
 }
 
 
-def _never() -> bool:
-    """Return False: nothing ends the search from outside."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
     """The wishes of one `plan`; every default is the contract's.
@@ -259,7 +254,7 @@ class Requirements:
     slo_ms: float | None = None
     consolidate: bool | None = None
     max_moves: int | None = None
-    ends_search: Callable[[], bool] = _never
+    ends_search: Callable[[], bool] = bool  # False: nothing ends it
     max_slowdown: float = 1.2
     accepts_slower: bool = False
     current: str | None = None

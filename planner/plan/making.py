@@ -2,10 +2,11 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from textwrap import indent
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, structs
@@ -16,11 +17,9 @@ from planner.choice.option import Option as ChosenOption
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
-from planner.models.costs import Benefit, Move, Saving, TeamShare, UsdRange, WorkCost
+from planner.models.costs import Benefit, WorkCost
 from planner.models.document import encode, messages_in, messages_of, to_text
-from planner.models.estimate import Interval, digits, digits_if_set, digits_of, rounded
-from planner.models.interruption import Distribution
-from planner.models.power import EnergyUse, PowerCap
+from planner.models.estimate import Estimate, Interval, digits, digits_if_set, digits_of, rounded
 from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offer_on, that_start
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
@@ -59,8 +58,8 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
             unknown=tuple(bill.unknown) if bill else (),
         ),
         cost_per_work=_per_work(job.work_cost),
-        energy=_energy(job.energy),
-        power_cap=_power_cap(job.power_cap) if job.power_cap else None,
+        energy=_written(job.energy),
+        power_cap=_written(job.power_cap) if job.power_cap else None,
         machine=job.machine,
     )
 
@@ -77,7 +76,7 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         settings=option.settings,
         machine=option.machine,
         sharing=None,
-        distribution=_spread(option.distribution) if option.distribution else None,
+        distribution=_written(option.distribution) if option.distribution else None,
         speed=rounded(option.speed),
         hours=rounded(option.hours),
         cost=OptionCost(
@@ -87,17 +86,17 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
             lines=cost_lines(option.quote.lines),
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
-            by_hours=_ends(option.by_hours),
-            by_price=_ends(option.by_price),
-            by_speed=_ends(sources["speed"]) if sources else UNSET,
-            by_cure=_ends(sources["cure"]) if sources else UNSET,
-            by_use=_ends(sources["use"]) if sources else UNSET,
+            by_hours=_written(option.by_hours),
+            by_price=_written(option.by_price),
+            by_speed=_written(sources["speed"]) if sources else UNSET,
+            by_cure=_written(sources["cure"]) if sources else UNSET,
+            by_use=_written(sources["use"]) if sources else UNSET,
             basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),
-        energy=_energy(option.energy),
-        saves=saved(option.saves),
-        move=_moving(option.move) if option.move else None,
+        energy=_written(option.energy),
+        saves=_written(option.saves),
+        move=_written(option.move) if option.move else None,
         benefit=_worth(option.benefit),
         confidence=if_taken(job.confidence.diagnosis, option, job.baseline, as_of).level,
         why=option.why,
@@ -105,8 +104,19 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
     )
 
 
-def _ends(dollars: UsdRange) -> UsdRange:
-    return UsdRange(low=cents(dollars.low), high=cents(dollars.high))
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+
+
+def _written(value: _Value) -> _Value:
+    """Return a value as it is written: dollars in cents, numbers with six significant digits."""
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    forms: Mapping[type, Callable[..., object]] = {
+        Decimal: cents,
+        float: digits,
+        Estimate: rounded,
+    }
+    changed = {name: forms[type(v)](v) for name, v in fields.items() if type(v) in forms}
+    return structs.replace(value, **changed)
 
 
 def _basis(option: ChosenOption, as_of: date) -> str:
@@ -116,21 +126,6 @@ def _basis(option: ChosenOption, as_of: date) -> str:
     return Message("cost.basis", hours=option.hours.basis, days=age, kind=kind)
 
 
-def saved(saving: Saving) -> Saving:
-    """Return a saving in cents."""
-    return Saving(usd=in_cents(saving.usd), fraction=saving.fraction)
-
-
-def _spread(spread: Distribution) -> Distribution:
-    failures, every_s = digits(spread.failures), digits_of(spread.checkpoint_every_s)
-    return structs.replace(spread, failures=failures, checkpoint_every_s=every_s)
-
-
-def _power_cap(cap: PowerCap) -> PowerCap:
-    slowdown, energy = rounded(cap.slowdown), rounded(cap.energy_fraction)
-    return PowerCap(cap_w=digits(cap.cap_w), slowdown=slowdown, energy_fraction=energy)
-
-
 def _per_work(cost: WorkCost | None) -> WorkCost | None:
     """Return cents, or four significant digits of what is less than a dollar."""
     if cost is None or cost.mid >= 1:
@@ -138,26 +133,8 @@ def _per_work(cost: WorkCost | None) -> WorkCost | None:
     return WorkCost(unit=cost.unit, mid=without_zeros(Decimal(f"{cost.mid:.4g}")))
 
 
-def _energy(energy: EnergyUse) -> EnergyUse:
-    kwh, carbon = energy.kwh, energy.kgco2e
-    return EnergyUse(kwh=kwh and rounded(kwh), kgco2e=carbon and rounded(carbon))
-
-
-def _moving(move: Move) -> Move:
-    hours, days = digits_of(move.hours), digits_of(move.pays_back_days)
-    return Move(once_usd=in_cents(move.once_usd), hours=hours, pays_back_days=days)
-
-
 def _worth(benefit: Benefit) -> Benefit:
-    return structs.replace(
-        benefit,
-        net_usd=in_cents(benefit.net_usd),
-        periods=without_zeros(benefit.periods),
-        saves_usd=in_cents(benefit.saves_usd),
-        effort_usd=cents(benefit.effort_usd),
-        moving_usd=in_cents(benefit.moving_usd),
-        pays_back_periods=digits_of(benefit.pays_back_periods),
-    )
+    return structs.replace(_written(benefit), periods=without_zeros(benefit.periods))
 
 
 def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> JobPlan:
@@ -323,16 +300,11 @@ def to_plan(plan: PlanDraft) -> Plan:
         recommended=_recommended(plan),
         history=plan.history or UNSET,
         actions=plan.titles,
-        teams=tuple(_team(share) for share in rows) or UNSET,
+        teams=tuple(_written(share) for share in rows) or UNSET,
         use=bill_use(plan, uses, rows) or UNSET,
         clusters=plan.clusters or UNSET,
     )
     return structs.replace(around, jobs=jobs, messages=messages_of(around))
-
-
-def _team(share: TeamShare) -> TeamShare:
-    gpu_hours, idle_gpu_hours = digits(share.gpu_hours), digits(share.idle_gpu_hours)
-    return msgspec.structs.replace(share, gpu_hours=gpu_hours, idle_gpu_hours=idle_gpu_hours)
 
 
 def _recommended(plan: PlanDraft) -> RecommendedTotal:
@@ -340,7 +312,7 @@ def _recommended(plan: PlanDraft) -> RecommendedTotal:
     return RecommendedTotal(
         cost_before=cents(total.before),
         cost=CostRange(low=cents(total.low), mid=cents(total.mid), high=cents(total.high)),
-        saves=saved(total.saving),
+        saves=_written(total.saving),
         packed=tuple(sorted(total.packed_jobs)),
         unknown=total.unknown,
         at_least=total.at_least,
@@ -357,7 +329,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
         gpus_lower_bound=fleet.gpus_lower_bound,
         cost_before=cents(fleet.cost_before),
         cost_after=cents(fleet.cost_after),
-        saves=saved(fleet.saving),
+        saves=_written(fleet.saving),
         placements=tuple(_placement(placement, places, plan) for placement in fleet.placements),
         unmoved=fleet.unmoved,
         alternatives=tuple(
@@ -366,7 +338,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
                 jobs=alternative.jobs,
                 gpus_after=alternative.fleet.gpus_after,
                 cost_after=cents(alternative.fleet.cost_after),
-                saves=saved(alternative.fleet.saving),
+                saves=_written(alternative.fleet.saving),
                 placements=tuple(_placement(p, places, plan) for p in alternative.fleet.placements)
                 if alternative is recommended
                 else UNSET,

@@ -10,6 +10,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,7 +46,7 @@ def read(request: FeedRequest) -> FeedReading:
     if request.answers.files and not files:
         raise InputError("no offer file of Amazon EC2: it is index.csv, or a folder of such files.")
     if files:
-        return read_parts((str(path), _of_file(path)) for path in files)
+        return read_parts((str(path), partial(_reading, path, str(path))) for path in files)
     return read_parts((f"AWS {name}", _of(name, request)) for name in request.regions or REGIONS)
 
 
@@ -57,10 +58,6 @@ def _of(region: str, request: FeedRequest) -> Callable[[], PriceReading | None]:
         return None if answer is None else _reading(answer.path, name)
 
     return read_one
-
-
-def _of_file(path: Path) -> Callable[[], PriceReading | None]:
-    return lambda: _reading(path, str(path))
 
 
 def _reading(path: Path, name: str) -> PriceReading:

@@ -59,13 +59,13 @@ def profiles(
         job_names = ", ".join(names) or "none: the data carries no pod or job label"
         raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {job_names}.")
     if hints.job is None and len(names) < 2 and not (names and _has_free_machine(merged)):  # noqa: PLR2004 - one job is not a choice
-        alone = not names and hints.name is None
-        if alone and (machines := _unlike_machines(merged)):
+        is_unnamed = not names and hints.name is None
+        if is_unnamed and (machines := _unlike_machines(merged)):
             say(Message("join.unlike-machines", n=len(machines)))
             return tuple(
                 build(_of_gpus(merged, gpus), host, hints) for host, gpus in machines.items()
             )
-        if alone and hints.gpu is None and (models := _unlike_models(merged)):
+        if is_unnamed and hints.gpu is None and (models := _unlike_models(merged)):
             say(Message("join.unlike-models", models=list(models)))
             source = stem(str(merged.sources[0].path))
             return tuple(

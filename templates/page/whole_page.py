@@ -6,12 +6,12 @@ On its map machines are boxes and GPUs cells, today and as advised.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -484,13 +484,8 @@ def _details(
         ends=ends,
         phases=phases,
         shares=[f"{name} {report_text.percent(width / 100)}" for name, width in widths.items()],
-        changes=_common(report_text.changes(option, plan) for option in job.options),
+        changes=mode([report_text.changes(option, plan) for option in job.options] or [""]),
     )
-
-
-def _common(values: Iterable[str]) -> str:
-    """Return the words that come most often."""
-    return next((value for value, _often in Counter(values).most_common(1)), "")
 
 
 def _job_heads(plan: Plan) -> tuple[str, ...]:
