@@ -161,8 +161,7 @@ def _by_load(ticks: _Ticks) -> list[str]:
         if not is_quiet:
             started = True
             continue
-        for i in run:
-            labels[i] = _quiet(ticks, run, started=started)
+        labels[run[0] : run[-1] + 1] = [_quiet(ticks, run, started=started)] * len(run)
     begun = int(np.flatnonzero(np.append(True, ~ticks.spins))[-1])  # after the last other reading
     if ticks.stood_s[begun:].sum() >= _HANGS_S:
         labels[begun:] = ["hang"] * (len(labels) - begun)

@@ -29,6 +29,7 @@ _SHARED = {
 _COLUMNS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
 _UNNEEDED = re.compile("|".join(_COLUMNS.pop("not-needed")))
 _METRIC_SECTIONS = _COLUMNS.pop("metrics")
+AMBIGUOUS: frozenset[str] = frozenset(_COLUMNS.pop("ambiguous"))
 HEALTH: Mapping[str, str] = _COLUMNS.pop("health")
 
 
@@ -85,10 +86,6 @@ def _csv_names() -> Mapping[str, Meaning]:
     return {**dcgm, **names_of("nvidia-smi-csv")}
 
 
-# Used by loggers for capacity in use as well as for the controller's busy time: never guessed.
-AMBIGUOUS = frozenset(
-    {"memory_util", "mem_util", "gpu_memory_util", "gpu_mem_util", "memory_utilization", "mem"}
-)
 _UNIT_WORDS = re.compile(
     r"^(.*?)[_ ](percent|pct|percentage|ratio|w|watts|mw|mib|mb|gib|gb|bytes|mhz|c|celsius"
     r"|[kmg]i?b_s)$"

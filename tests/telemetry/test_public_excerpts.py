@@ -512,6 +512,62 @@ EXCERPTS = {
         text="<key>, <value>\ntime, 2020-09-03 10:28:30.003209\nGPU, 30\nRAM, 1745160\n",
         refused="tegrastats --interval",
     ),
+    "a column that ends in %": Excerpt(
+        source="ilapetrovic/best-llm-finder-pipeline, gpu_usage_log.csv (2025); loads are ours",
+        text="timestamp,gpu_name,gpu_util%,mem_util%,mem_used_MB,mem_total_MB,temp_C\n"
+        "2025/10/28 11:25:36.562,NVIDIA A40,40,2,3,46068,27\n"
+        "2025/10/28 11:25:41.562,NVIDIA A40,60,2,1067,46068,30\n",
+        gpus=1,
+        means={UTIL: [0.5], USED: [535 / 1024]},
+        says="'mem_util%' may be capacity or controller time",
+    ),
+    "the index after the word GPU": Excerpt(
+        source="AkshayRoyal/gpu-usage, gpu_usage_cleaned.csv (2023); the second card is ours",
+        text="timestamp,index_gpu,name,gpu_utilization,gpu_memory_used,gpu_memory_total\n"
+        + "".join(
+            f"2023-06-22 18:56:5{6 + second}, {gpu}, NVIDIA GeForce RTX 2070,{load},841,8192\n"
+            for second in range(2)
+            for gpu, load in enumerate((22, 24))
+        ),
+        gpus=2,
+        means={UTIL: [0.22, 0.24], USED: [841 / 1024] * 2},
+    ),
+    "DCGM's own names of fields": Excerpt(
+        source="4179e1/dcgm_test, dmon.csv (2024)",
+        text="GPUId,TimeStampUs,Field,Values\n"
+        "0,1718783836956328,power_usage_instant,71.20\n0,1718783837193069,power_usage_instant,70.49\n"
+        "1,1718783836956328,power_usage_instant,72.00\n1,1718783837193069,power_usage_instant,72.00\n"
+        "0,1718783836935856,throttle_reason_idle,1\n",
+        gpus=2,
+        means={POWER: [70.845, 72.0]},
+    ),
+    "memory of the host beside that of the GPU": Excerpt(
+        source="cosmosapjw-quantum/omoknuni_small, resource_monitor.log (8be6bdd, 2025)",
+        text="timestamp,used_memory_mb,gpu_memory_mb,cpu_usage_percent,gpu_usage_percent\n"
+        "0,4047,512,1.77,50.00\n10,4544,512,13.33,50.00\n",
+        gpus=1,
+        means={UTIL: [0.5], USED: [0.5]},
+    ),
+    "tegrastats before its GPU ran": Excerpt(
+        source="guesswho798/log-project, tegrastats.log (e3b6705, 2021)",
+        text="RAM 2633/7850MB (lfb 3x4MB) CPU [0%@2035,0%@2035] GPU@41C VDD_IN 3624/3624\n"
+        "RAM 2635/7850MB (lfb 3x4MB) CPU [15%@2039,6%@2035] GR3D_FREQ 18%@1134 VDD_IN 3652/366\n",
+        gpus=1,
+        means={UTIL: [0.18], USED: [2634 / 1024], POWER: [3.638]},
+        says="CPU and GPU share the memory",
+    ),
+    "a log of MSI Afterburner": Excerpt(
+        source="AungMoonLord, DanM-r, M6aH3a (HardwareMonitoring.hml, 2024-2026)",
+        text="00, 04-01-2026 14:34:33, Hardware monitoring log v1.6 \n"
+        "01, 04-01-2026 14:34:33, NVIDIA GeForce RTX 4060\n"
+        "02, 04-01-2026 14:34:33, GPU usage           ,Memory usage        ,Power\n",
+        refused="a log of MSI Afterburner .*HWiNFO or GPU-Z",
+    ),
+    "a power meter of a socket": Excerpt(
+        source="RITTISHg/TN_impact, power_log.csv (49f3f57, 2026)",
+        text="timestamp,voltage,current,power\n2026-03-13 21:19:33,230.00,2.000,423.20\n",
+        refused="a power meter .*not of its GPUs",
+    ),
 }
 
 

@@ -1,7 +1,9 @@
 """Phases: what the time of a recording went to."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from telemetry.profiling.phases import phases
 from telemetry.recording.observed import Observed, Pause
@@ -88,3 +90,18 @@ def test_after_the_last_step_work_is_teardown_and_quiet_is_idle() -> None:
 def test_a_snapshot_has_no_phases() -> None:
     """One instant tells nothing about time."""
     assert phases(_merged([0.5])) == ()
+
+
+def test_a_long_quiet_time_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work for a log that idles grows with its length, not with the square of it."""
+    judged: list[int] = []
+    real = np.nan_to_num
+
+    def counted(values: NDArray[np.float64], nan: float = 0.0) -> NDArray[np.float64]:
+        judged.append(len(values))
+        return np.asarray(real(values, nan=nan), dtype=np.float64)
+
+    monkeypatch.setattr("telemetry.profiling.phases.np.nan_to_num", counted)
+    totals = _totals(_merged([0.9] * 100 + [0.0] * 3000 + [0.9] * 100))
+    assert totals == {"steady": 200.0, "idle": 3000.0}
+    assert len(judged) < 20  # 3,000 and more where each reading asks for itself
