@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.actions import ACTIONS, Action
-from planner.models.gpu_speed import RULE, has_tf32, law
+from planner.models.gpu_speed import RULE, has_tf32, law, peak_tflops
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Split, predict, split_time
 from planner.profile.kinds import PRECISIONS
@@ -286,6 +286,14 @@ def test_an_unknown_gpu_names_the_nearest() -> None:
         predict(a_profile(gpu="A100X"), gpu="H100")
     with pytest.raises(InputError, match=r"hardware\.gpu"):
         source_gpu(a_profile(gpu=None))
+
+
+@pytest.mark.parametrize("precision", ["fp8", "fp4", "int8", "fp16", "fp64"])
+def test_a_chip_without_a_format_has_a_rate_for_it(precision: str) -> None:
+    """A K80 has neither tensor cores nor half precision: FP8 unpacks to its 4.1 TFLOP/s."""
+    assert all(peak_tflops(gpu, precision) > 0.0 for gpu in gpus().values())
+    assert peak_tflops(gpus()["K80"], "fp8") == gpus()["K80"].fp32_tflops
+    assert peak_tflops(gpus()["B300-SXM"], "int8") == gpus()["B300-SXM"].fp16_tflops
 
 
 def test_an_unfinished_specification_is_said() -> None:
