@@ -243,6 +243,8 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "outside/test_mixture_runs.py::test_models_that_were_left_out_are_told_four_times_better": (),
     # What interactive runs reach, of the same offline ones, in the same file.
     "outside/test_serving_runs.py::test_mlperf_server_from_offline": (),
+    # The first rows of the same table, in the same file.
+    "outside/test_telemetry_samples.py::test_a_table_with_a_row_for_each_job_is_as_many_jobs": (),
     "planner/choice/test_weighing.py::test_few_weighed_tell_what_all_would": (
         "as it comes",
         "too dear today",

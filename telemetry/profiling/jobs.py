@@ -77,7 +77,8 @@ def profiles(
     picked = names if hints.job is None else [hints.job]
     if hints.name is not None and len(picked) > 1:
         raise InputError(Message("join.one-name", name=hints.name, n=len(picked), jobs=picked))
-    jobs = ((_at_last_place(_of_job(merged, name), name), name) for name in picked)
+    users = labels[labels != ANY_JOB].dropna().groupby(merged.samples[GPU]).agg(["min", "max"])
+    jobs = ((_at_last_place(_of_job(merged, name, users), name), name) for name in picked)
     own = tuple(build(recording, name, hints) for recording, name in jobs)
     return own if hints.job is not None else (*own, *_of_no_job(merged, hints, say))
 
@@ -171,15 +172,19 @@ def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str 
     return replace(merged, notes=(*merged.notes, note)), None
 
 
-def _of_job(merged: Recording, name: str) -> Recording:
+def _of_job(merged: Recording, name: str, users: pd.DataFrame) -> Recording:
     """Return the readings labelled with a job, and bare ones of its GPUs meanwhile.
 
     A GPU that no other job had stays the job's after its end, too: it is on, and nobody gave it
     back. What it was before is nobody's.
+
+    Args:
+        merged: all readings.
+        name: of the job.
+        users: of each GPU that a job named, the first and the last job by name (`min`, `max`).
     """
     samples = merged.samples
     labels = samples[JOB]
-    users = samples[labels.notna() & (labels != ANY_JOB)].groupby(GPU)[JOB].agg(["min", "max"])
     own_gpus = users.index[(users["min"] == name) & (users["max"] == name)]
     own = samples[samples[JOB] == name]
     spans = own.groupby(GPU)[TIME].agg(["min", "max"])
@@ -208,10 +213,8 @@ def _at_last_place(recording: Recording, job: str = "") -> Recording:
     It moved where no two of its GPUs, or no two of its machines with as many of one model, name it
     at one time, but for the moments of the move.
     """
-    gpus, machines = recording.gpus, _by_machine(recording.gpus)
-    of_machines = machines if "" not in machines else {}
-    for places in ({gpu.key: [gpu] for gpu in gpus}, of_machines) if job else ():
-        last = _last_of_a_move(recording, job, places)
+    for places in ({gpu.key: [gpu] for gpu in recording.gpus}, _by_machine(recording.gpus)):
+        last = _last_of_a_move(recording, job, places) if job and "" not in places else None
         if last is not None:
             return _held_at(recording, job, places, last)
     return recording
@@ -221,14 +224,16 @@ def _last_of_a_move(
     recording: Recording, job: str, places: Mapping[str, Sequence[GpuIdentity]]
 ) -> str | None:
     """Return where a job ran last; None where it was in one place, or in two at once."""
+    kinds = {tuple(gpu.model and model_name(gpu.model) for gpu in p) for p in places.values()}
+    if len(places) < 2 or len(kinds) > 1 or not recording.absolute:  # noqa: PLR2004
+        return None
     samples, keys = recording.samples, {g.key: name for name, own in places.items() for g in own}
     own = samples[(samples[JOB] == job).to_numpy()]
     read = {
         name: np.unique(rows[TIME].to_numpy(float))
         for name, rows in own.groupby(own[GPU].astype(object).map(keys))
     }
-    kinds = {tuple(gpu.model and model_name(gpu.model) for gpu in p) for p in places.values()}
-    if len(places) < 2 or len(read) < len(places) or len(kinds) > 1 or not recording.absolute:  # noqa: PLR2004
+    if len(read) < len(places):
         return None
     begins = np.concatenate(list(read.values()))
     ends = begins + np.concatenate([durations(t_s) for t_s in read.values()])

@@ -28,6 +28,7 @@ READABLE = (
     "prometheus-http-api-json",
     "wandb-events",
 )
+A_JOB_A_ROW = "summary_power_a40.csv"
 # What holds no reading, and what is said of it.
 REFUSED = {
     "dcp-metrics-included.csv": "names counters",
@@ -53,15 +54,30 @@ def is_telemetry(file: Path) -> bool:
     return file.name not in REFUSED and file.suffix != ".yml"
 
 
-def test_every_sample_of_a_readable_kind_imports(shared: Path) -> None:
+def head(file: Path, folder: Path) -> Path:
+    """A file of the same name with its first 60 lines."""
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)[:60]
+    (folder / file.name).write_text("".join(lines), encoding="utf-8")
+    return folder / file.name
+
+
+def test_every_sample_of_a_readable_kind_imports(shared: Path, tmp_path: Path) -> None:
     """Each real file gives a profile with a GPU and at least one reading."""
     for file in filter(is_telemetry, files(shared, READABLE)):
-        profiles = read_source(str(file), Hints())
+        read = head(file, tmp_path) if file.name == A_JOB_A_ROW else file
+        profiles = read_source(str(read), Hints())
         assert_writable(profiles)
         measured = (
             profile.step or any(gpu.metrics for gpu in profile.gpus) for profile in profiles
         )
         assert all(measured), file.name
+
+
+def test_a_table_with_a_row_for_each_job_is_as_many_jobs(shared: Path) -> None:
+    """Hundreds of them."""
+    file = shared / "samples/zeus-energy" / A_JOB_A_ROW
+    jobs = file.read_text(encoding="utf-8").splitlines()[1:]
+    assert len(read_source(str(file), Hints())) == len(jobs) > 400
 
 
 def test_every_other_sample_is_refused(shared: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from pricing.message import Message, SavedMessage, catalog, join, restore, save
+from tests.source_tree import PACKAGES, modules
 
 ROOT = Path(__file__).parents[2]
 CATALOGS = ROOT / "pricing/data/messages"
-PRODUCT = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 # Asked for by `pricing.message` itself.
 ENDED = str(Message("read.job-ended", last=7.5, minutes=40.0))
 _OWN = re.compile(r"(list|separator)\.")
@@ -27,18 +27,17 @@ def _params(template: str) -> set[str]:
 
 def _code_patterns() -> Iterator[str]:
     """Every text of the product as a pattern; the fields of an f-string stand for any word."""
-    for package in PRODUCT:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield re.escape(node.value)
-                elif isinstance(node, ast.JoinedStr):
-                    parts = (
-                        re.escape(part.value) if isinstance(part, ast.Constant) else r"[\w-]+"
-                        for part in node.values
-                        if not isinstance(part, ast.Constant) or isinstance(part.value, str)
-                    )
-                    yield "".join(parts)
+    for module in modules(*PACKAGES):
+        for node in module.everything:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.escape(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = (
+                    re.escape(part.value) if isinstance(part, ast.Constant) else r"[\w-]+"
+                    for part in node.values
+                    if not isinstance(part, ast.Constant) or isinstance(part.value, str)
+                )
+                yield "".join(parts)
 
 
 def test_both_languages_say_every_code_with_the_same_parameters() -> None:

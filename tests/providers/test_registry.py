@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 from tests.providers import test_clouds
 from tests.providers.launches import a_spec, an_offer
 from tests.providers.pools import test_doks, test_eks
+from tests.source_tree import modules
 
 OFFERED = sorted(launchable())
 CONTRACTS = {
@@ -39,11 +40,10 @@ def test_every_provider_is_registered() -> None:
 def test_what_belongs_to_a_provider_lies_in_its_folder() -> None:
     """Neither commands nor templates name a provider: they ask the registry what it is."""
     named = {
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
-        for folder in ("gpucost", "templates")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value in OFFERED
+        f"{module.name}:{node.lineno} {node.value}"
+        for module in modules("gpucost", "templates")
+        for node in module.nodes(ast.Constant)
+        if node.value in OFFERED
     }
     assert named == set()
     for template in sorted((ROOT / "templates" / "bootstrap").iterdir()):

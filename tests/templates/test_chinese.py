@@ -31,6 +31,7 @@ from templates.language.translate import (
     word_lists,
 )
 from templates.render import environment, render_change, render_report
+from tests.source_tree import modules
 from tests.templates.documents import CASES, planned
 
 ROOT = Path(__file__).parents[2]
@@ -56,11 +57,10 @@ _SOURCES = re.compile(
 
 
 def _said_in_python() -> Iterator[str]:
-    for folder in ("templates", "gpucost/views", "gpucost/commands"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "_":
-                    yield from _texts(node.args[0])
+    for module in modules("templates", "gpucost"):
+        for node in module.nodes(ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id == "_":
+                yield from _texts(node.args[0])
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
