@@ -218,15 +218,14 @@ def _zeus_run(cells: Mapping[str, str]) -> list[DeviceRow]:
     length, power = number_in(cells.get(_EPOCH, "")), number_in(cells.get(_POWER, ""))
     if not length or power is None:
         return []
-    limit = cells.get(_LIMIT, "")
     job = " ".join(cell for name, cell in cells.items() if name not in (_EPOCH, _POWER))
-    readings = {"power": repr(power), **({"limit": limit} if limit else {})}
+    readings = {"power": repr(power), "limit": cells.get(_LIMIT, "")}
     return DeviceRow(cells=readings, index=0, job=job[:200]).at(0.25 * length, 0.75 * length)
 
 
 _JOULES_A_KWH = 3.6e6
 _MOST_GPUS = 1024
-_LEAST_PART_S, _MOST_PARTS = 1.0, 20_000
+_PARTS_S, _MOST_PARTS = (3600.0, 60.0, 1.0), 20_000  # few lengths: copies have the same parts
 _ROUNDED_S = 1.0  # the time of a row has no fraction of a second
 # What CodeCarbon writes of the machine: runs that differ in one of these were not on the same.
 _MACHINE = ("cpu_model", "cpu_count", "ram_total_size", "gpu_model", "gpu_count", "os", "region")
@@ -283,12 +282,13 @@ def _codecarbon_rows(
     texts = pd.Series([run.get("timestamp", "") for run in runs], dtype=object)
     ends = clock.parse(texts, hints.zone).t_s if len(runs) else np.empty(0)
     dated = [(float(end), run) for run, end in zip(runs, ends, strict=True) if np.isfinite(end)]
-    measured = [(end, run) for end, run in dated if any(_run_devices(run, end, "", _LEAST_PART_S))]
+    measured = [(end, run) for end, run in dated if any(_run_devices(run, end, "", _PARTS_S[0]))]
     builder.leave_out("timestamp not readable", len(runs) - len(dated))
     builder.leave_out("run whose GPUs were not measured", len(dated) - len(measured))
     lanes = _in_turn(measured)
     names = [_projects(lane) for lane in lanes]
-    part_s = max(_LEAST_PART_S, sum(_length_s(run) for _, run in measured) / _MOST_PARTS)
+    least_s = sum(_length_s(run) for _, run in measured) / _MOST_PARTS
+    part_s = min((part for part in _PARTS_S if part >= least_s), default=_PARTS_S[0])
     rows: list[DeviceRow] = []
     for lane, job in zip(lanes, names, strict=True):
         if names.count(job) > 1:
