@@ -1,5 +1,6 @@
 """Reads `nvidia-smi --query-gpu ... --format=csv` logs and the CSV of people's own loggers."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.formats.sniff import CELL_UNIT, headless, refused
 from telemetry.readers import clock, csv_text
-from telemetry.readers.clock import SourceClock
+from telemetry.readers.clock import SourceClock, Texts
 from telemetry.readers.column_names import ambiguous, cells_of, csv_header, first_of, fold, meanings
 from telemetry.readers.devices import ONE_ROW, readings, table_recording
 from telemetry.readers.hints import Hints
@@ -218,11 +219,11 @@ def _within_minutes(t_s: NDArray[np.float64], keys: pd.Series) -> NDArray[np.flo
     return np.asarray(spread, dtype=float)
 
 
-def _mapped(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:
+def _mapped(texts: Texts, change: Callable[..., str | None]) -> pd.Series:
     """Return what becomes of each text, as categories; missing where that is None."""
     codes, unique = clock.distinct(texts)
     changed = pd.Series([*map(change, unique), None], dtype=object)
-    return pd.Series(pd.Categorical(changed)[codes])
+    return pd.Series(pd.Categorical(changed)[codes.astype(np.int64)])
 
 
 def _paired(first: pd.Series, second: pd.Series, form: str) -> pd.Series:
@@ -246,12 +247,12 @@ _PLACE = "row "
 
 def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) -> pd.DataFrame:
     """Return a table's columns, as `table_recording` takes them, and `bus` and `mig`."""
-    cells = table.cells()
+    cells, rows = table.cells(), pd.RangeIndex(table.rows)
     who = _index(cells, table.columns, builder)
     if table.gpu is not None:
         index, model = table.gpu
-        who["index"] = pd.Series(float(index), index=cells.index)
-        who["model"] = pd.Series(model, index=cells.index, dtype=object)
+        who["index"] = pd.Series(float(index), index=rows)
+        who["model"] = pd.Series(model, index=rows, dtype=object)
     for name, change in _TEXTS.items():
         column = first_of(table.columns, _ROLES.get(name, name))
         if column is not None:
@@ -263,7 +264,7 @@ def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) 
         if holds is not None and i in cells
     ]
     read = readings(columns, builder, _SIGNS.get(delimiter, ","))
-    return pd.DataFrame({**who, **read}, index=cells.index)
+    return pd.DataFrame({**who, **read}, index=rows)
 
 
 def _name(cell: str) -> str | None:
@@ -283,20 +284,20 @@ _TEXTS: Mapping[str, Callable[..., str | None]] = {
 
 
 def _of_health(
-    cells: pd.DataFrame, kinds: Mapping[int, str], index: pd.Series | None
+    cells: Mapping[int, Texts], kinds: Mapping[int, str], index: pd.Series | None
 ) -> Iterator[tuple[str, str, float]]:
     """Yield GPU, kind and greatest value of each column that tells of health."""
-    whose = pd.Series("the GPU", index=cells.index) if index is None else index.ffill().bfill()
     for i, kind in kinds.items():
+        whose = np.full(len(cells[i]), "the GPU") if index is None else index.ffill().bfill()
         codes, texts = clock.distinct(cells[i])
-        cells_text = texts.str.strip().replace({"Yes": "1", "No": "0"})
+        cells_text = pd.Series(texts, dtype=object).str.strip().replace({"Yes": "1", "No": "0"})
         values = pd.to_numeric(cells_text.str.extract(r"^([\d.]+)")[0], errors="coerce").to_numpy()
         for gpu, value in pd.Series(values[codes]).groupby(whose).max().dropna().items():
             yield gpu if isinstance(gpu, str) else f"GPU {gpu:g}", kind, float(value)
 
 
 def _index(
-    cells: pd.DataFrame, columns: Mapping[int, Meaning | None], builder: RecordingBuilder
+    cells: Mapping[int, Texts], columns: Mapping[int, Meaning | None], builder: RecordingBuilder
 ) -> dict[str, pd.Series]:
     """Return the index column that tells most devices apart, and a `gpu` column that holds names.
 
@@ -308,8 +309,9 @@ def _index(
         if holds is None or holds.target != "index":
             continue
         codes, texts = clock.distinct(cells[i])
-        digits = texts.str.extract(r"^\s*(?:[A-Za-z_: ]*?)(\d{1,4})\s*$")[0].astype(float)
-        column = pd.Series(digits.to_numpy()[codes])
+        digits = (re.match(r"\s*(?:[A-Za-z_: ]*?)(\d{1,4})\s*$", text) for text in texts)
+        numbers = np.array([float(index[1]) if index else np.nan for index in digits])
+        column = pd.Series(numbers[codes])
         if column.notna().mean() > _MOSTLY:
             numbered.append((-column.nunique(), holds.rank, i, column))
         else:

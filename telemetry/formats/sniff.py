@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     _Read = Callable[[RecordingBuilder, Hints], Recording]
 
 PROFILE = "profile"
-_MOST_BINARY = 0.1
+_MOST_BINARY, _ODD = 0.1, re.compile("[�\0-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
 _FEWEST_READINGS = 3
 _SHOWN_CHARACTERS = 80
@@ -219,8 +219,7 @@ def _is_json(head: str) -> bool:
 
 
 def _is_binary(text: str) -> bool:
-    odd = sum(c == "�" or (c < " " and c not in "\t\r\n\f\x1b") for c in text[:4096])
-    return odd > _MOST_BINARY * len(text[:4096])
+    return len(_ODD.findall(text[:4096])) > _MOST_BINARY * len(text[:4096])
 
 
 def _unknown_format(name: str, head: bytes, text: str) -> str:

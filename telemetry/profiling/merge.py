@@ -134,12 +134,11 @@ def _once(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def _in_order(samples: pd.DataFrame) -> pd.DataFrame:
     """Sort by device, time and content: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
-    ordered = samples[[GPU, TIME, JOB, *slots]]
-    named = samples[GPU].astype("category").cat.remove_unused_categories()
-    devices = named.cat.set_categories(sorted(named.cat.categories))
-    order = np.lexsort((samples[TIME], devices.cat.codes))
-    ordered = ordered.assign(**{GPU: devices}).take(order).reset_index(drop=True)
-    same = (np.diff(ordered[GPU].cat.codes) == 0) & (np.diff(ordered[TIME]) == 0)
+    devices = pd.Categorical(samples[GPU], sorted(samples[GPU].unique()))
+    order = np.lexsort((samples[TIME], devices.codes))
+    ordered = samples[[TIME, JOB, *slots]].take(order).reset_index(drop=True)
+    ordered.insert(0, GPU, pd.Series(devices[order]))
+    same = (np.diff(devices.codes[order]) == 0) & (np.diff(ordered[TIME]) == 0)
     if not same.any():
         return ordered
     return ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)

@@ -10,7 +10,6 @@ spin.
 """
 
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import pandas as pd
@@ -60,7 +59,7 @@ def phases(merged: Recording) -> tuple[Phase, ...]:
     ticks = _ticks(merged.samples, merged.host, observed)
     if ticks is None:
         return ()
-    labels = np.array(_labels(ticks, observed), dtype=object)
+    labels = _labels(ticks, observed)
     timed = [p for p in observed.pauses if p.kind in _TIMED] if observed is not None else []
     kinds = dict.fromkeys((*labels, *(pause.kind for pause in timed)))
     by_kind = (_phase(kind, ticks, labels, timed) for kind in kinds)
@@ -131,7 +130,7 @@ def _at(
     return np.asarray(values[index], dtype=float)
 
 
-def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
+def _labels(ticks: _Ticks, observed: Observed | None) -> NDArray[np.object_]:
     labels = _by_load(ticks)
     steps = observed.steps if observed is not None else None
     if observed is None or steps is None:
@@ -140,37 +139,31 @@ def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
     first, last = ends[0] - lengths[0], ends[-1]
     following = np.clip(np.searchsorted(ends, ticks.t_s), 0, len(ends) - 1)
     stepping = ticks.t_s >= (ends - lengths)[following]
-    for i, t in enumerate(ticks.t_s):
-        if t < first:
-            labels[i] = "start-up" if labels[i] in {"steady", "idle"} else labels[i]
-        elif t > last:
-            labels[i] = "teardown" if labels[i] == "steady" else labels[i]
-        elif stepping[i]:
-            labels[i] = "steady"
+    before, after = ticks.t_s < first, ticks.t_s > last
+    labels[before & np.isin(labels, ["steady", "idle"])] = "start-up"
+    labels[after & (labels == "steady")] = "teardown"
+    labels[stepping & ~before & ~after] = "steady"
     return labels
 
 
-def _by_load(ticks: _Ticks) -> list[str]:
+def _by_load(ticks: _Ticks) -> NDArray[np.object_]:
     if not np.isfinite(ticks.busy).any():
-        return ["idle"] * len(ticks.busy)
+        return np.full(len(ticks.busy), "idle", dtype=object)
     quiet = ~(ticks.busy >= _BUSY_FRACTION)
-    labels = ["steady"] * len(quiet)
-    started = False
-    for is_quiet, members in groupby(range(len(quiet)), key=lambda i: bool(quiet[i])):
-        run = list(members)
-        if not is_quiet:
-            started = True
-            continue
-        labels[run[0] : run[-1] + 1] = [_quiet(ticks, run, started=started)] * len(run)
+    labels = np.full(len(quiet), "steady", dtype=object)
+    edges = np.flatnonzero(np.diff(quiet.astype(int), prepend=0, append=0))
+    for first, end in edges.reshape(-1, 2).tolist():
+        labels[first:end] = _quiet(ticks, slice(first, end))
     begun = int(np.flatnonzero(np.append(True, ~ticks.spins))[-1])  # after the last other reading
     if ticks.stood_s[begun:].sum() >= _HANGS_S:
-        labels[begun:] = ["hang"] * (len(labels) - begun)
+        labels[begun:] = "hang"
     return labels
 
 
-def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
-    length_s = float(ticks.stood_s[run].sum())
-    long = length_s >= _QUIET_S and len(run) >= _QUIET_READINGS
+def _quiet(ticks: _Ticks, run: slice) -> str:
+    """Return what a stretch without load is; what comes before it, if anything, is busy."""
+    length_s, started = float(ticks.stood_s[run].sum()), run.start > 0
+    long = length_s >= _QUIET_S and len(ticks.t_s[run]) >= _QUIET_READINGS
     works = float(np.nan_to_num(ticks.host[run]).mean()) >= HOST_WORKS
     if works and long and (started or length_s >= _PREPARES_S):
         return "data-preparation"
@@ -316,7 +309,7 @@ def _phases(
     ticks = _ticks(samples, host, observed)
     if ticks is None:
         return ()
-    names = np.array(_labels(ticks, observed), dtype=object)
+    names = _labels(ticks, observed)
     kinds = sorted(set(names))
     spans, until = (edges[:-1], edges[1:]), ticks.t_s + ticks.stood_s
     spent = np.array([window.Covered(ticks.t_s, until, names == k).within(*spans) for k in kinds])

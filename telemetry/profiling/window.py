@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ GAP_INTERVALS = 3.0
 # or two sources of different pace, each keep their own.
 _NEIGHBOURS = 15
 _DIGITS = 6
-_MANY = 100_000
 _SAME = 1e-9
 
 
@@ -38,12 +38,14 @@ def by_gpu(samples: pd.DataFrame) -> Iterator[tuple[str, Columns]]:
         columns[JOB] = np.where(numbers >= 0, numbers, np.nan)
     devices = samples[GPU].astype("category").cat
     codes, keys = devices.codes.to_numpy(), [str(key) for key in devices.categories]
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes, np.arange(len(keys) + 1), sorter=order)
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, columns = codes[order], {name: of[order] for name, of in columns.items()}
+    bounds = np.searchsorted(codes, np.arange(len(keys) + 1))
     for index in sorted(range(len(keys)), key=keys.__getitem__):
-        own = order[bounds[index] : bounds[index + 1]]
-        if len(own):
-            yield keys[index], {n: np.asarray(c.take(own), float) for n, c in columns.items()}
+        own = slice(*bounds[index : index + 2])
+        if own.start < own.stop:
+            yield keys[index], {n: np.asarray(of[own], float) for n, of in columns.items()}
 
 
 def columns_of(frame: pd.DataFrame) -> Columns:
@@ -78,7 +80,12 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
     # No usual interval is shorter than the shortest step: few steps can be above three of them.
     long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
     if not len(long):
-        return np.append(steps, _usual_at(steps, np.array([len(steps) - 1])))
+        sides = (
+            steps[-(_NEIGHBOURS // 2 + 1) :],
+            steps[-_NEIGHBOURS:],
+        )  # the second where it is full
+        usual = max(median(side.tolist()) for side in sides[: 1 + (len(steps) >= _NEIGHBOURS)])
+        return np.append(steps, usual)
     places = np.append(long, len(steps) - 1)
     usual = _usual_at(steps, places)
     stood = np.append(steps, usual[-1])
@@ -149,11 +156,7 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     total = float(weights.sum())
     if len(values) == 0 or total <= 0:
         return None
-    if len(values) > _MANY:  # which repeat each other
-        codes, distinct = pd.factorize(values)
-        values = np.asarray(distinct, dtype=np.float64)
-        weights = np.asarray(np.bincount(codes, weights), dtype=np.float64)
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     values, weights = values[order], weights[order]
     mean = float(np.dot(values, weights) / total)
     ranks = np.cumsum(weights) / total

@@ -3,12 +3,16 @@
 import re
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from telemetry.readers.payload import DATE_LINE
+
+Texts: TypeAlias = "pd.Series | pd.Categorical[str]"
+"""A column of cells; as categories each distinct text once, without blanks around it."""
 
 _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
@@ -72,17 +76,20 @@ class TimeTexts:
     _to_the_minute: bool = False
     _parts: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def take(self, texts: pd.Series) -> None:
+    def take(self, texts: Texts) -> None:
         """Add texts: epoch seconds, milli-, micro- or nanoseconds, or as `_FORMS` spells them.
 
         Also HH:MM:SS, and seconds since the start.
         """
         codes, unique = distinct(texts)
-        cells = unique.astype(object).str.strip()
+        cells = pd.Series(unique, dtype=object)
+        cells = cells if isinstance(texts, pd.Categorical) else cells.str.strip()
         if not self._parts:
-            first_cells = cells[codes[:_FIRST_ROWS]]
-            self._spelling = _spelling_of(first_cells)
-            self._to_the_minute = bool(first_cells.str.contains(_NO_SECONDS).mean() > _MOSTLY)
+            rows = np.bincount(codes[:_FIRST_ROWS], minlength=len(cells))
+            first_cells, rows = cells[rows > 0], rows[rows > 0]
+            self._spelling = _spelling_of(first_cells, rows)
+            no_seconds = first_cells.str.contains(_NO_SECONDS) @ rows
+            self._to_the_minute = bool(no_seconds > _MOSTLY * rows.sum())
         if self._spelling == "number":
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         elif self._spelling == "of day":
@@ -125,14 +132,19 @@ class TimeTexts:
         )
 
 
-def _spelling_of(cells: pd.Series) -> str:
-    """Return how most of some texts are spelled; "" for times without a zone."""
+def _spelling_of(cells: pd.Series, rows: NDArray[np.int64]) -> str:
+    """Return how most of some texts are spelled; "" for times without a zone.
+
+    Args:
+        cells: the distinct texts, that of the first row first.
+        rows: how often each of them comes.
+    """
     signs = {
         "number": pd.to_numeric(cells, errors="coerce").notna(),
         "of day": cells.str.match(_OF_DAY) & bool(cells[:1].str.match(_OF_DAY).all()),
         "zoned": cells.str.contains(_ZONED),
     }
-    return next((name for name, fits in signs.items() if fits.mean() > 1 / 2), "")
+    return next((name for name, fits in signs.items() if fits @ rows > rows.sum() / 2), "")
 
 
 def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
@@ -142,12 +154,13 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
     return column.instants()
 
 
-def distinct(texts: pd.Series) -> tuple[NDArray[np.int64], pd.Series]:
+def distinct(texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Return which of the distinct texts each text is, -1 for none, and these."""
-    if isinstance(texts.dtype, pd.CategoricalDtype):
-        return np.asarray(texts.cat.codes), pd.Series(texts.cat.categories, dtype=object)
+    array = texts.array if isinstance(texts, pd.Series) else texts
+    if isinstance(array, pd.Categorical):
+        return np.asarray(array.codes), np.asarray(array.categories, dtype=object)
     codes, unique = pd.factorize(texts)
-    return codes, pd.Series(unique, dtype=object)
+    return codes, np.asarray(unique, dtype=object)
 
 
 def _local(cells: pd.Series, form: str, *, day_first: bool) -> tuple[pd.Series, str]:

@@ -1,9 +1,7 @@
 """Lines of a CSV log to rows of cells, whatever lies between them."""
 
-import csv
-import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -11,10 +9,12 @@ from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api.types import union_categoricals
+from pyarrow import csv
 
-from telemetry.readers.clock import TimeTexts, distinct
+from telemetry.readers.clock import Texts, TimeTexts, distinct
 from telemetry.readers.column_names import (
     cells_of,
     csv_header,
@@ -29,10 +29,8 @@ from telemetry.readers.payload import date_after, is_date_line
 from telemetry.readers.units import MOST, SCALES, THROTTLE_BITS, Meaning, spelled
 
 _HEADER_WITHIN, _ODD = 5000, "wrong number of fields"
-_WORD = ["word"]
-
 _LONGEST_DATE = 40
-_SMALL_BYTES = 1 << 17  # below, Python parts cells faster than pandas begins to
+_MOST_PARTS = 16  # of a column, before they are put together
 _NEWLINE, _QUOTE, _ZERO = b'\n"0'
 _COMMA_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d),(\d{3,9})")
 _STAMP = re.compile(
@@ -67,7 +65,7 @@ class CsvTable:
         marks: where a header or date line stood: the row below it, how many came before, the date.
         pending: rows whose cells have not been taken in, each of these of one line or more.
         waiting: their number.
-        parts: cells of the others, by place, each distinct text once.
+        taken: cells of the others, by place, block by block.
     """
 
     header: tuple[str, ...]
@@ -80,7 +78,7 @@ class CsvTable:
     marks: list[tuple[int, int, str]] = field(default_factory=list)
     pending: list[bytes] = field(default_factory=list)
     waiting: int = 0
-    parts: list[pd.DataFrame] = field(default_factory=list)
+    taken: dict[int, list["_Part"]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def of_time(self) -> list[int]:
@@ -100,19 +98,20 @@ class CsvTable:
         used = {i for i, holds in self.columns.items() if holds} | set(self.of_health)
         texts = _texts(b"\n".join(lines), delimiter, len(self.header), sorted(used))
         self.rows += count
-        time, day = (texts.get(first_of(self.columns, target)) for target in ("timestamp", "date"))
+        for i, part in texts.items():
+            parts = [*self.taken[i], part]
+            self.taken[i] = parts if len(parts) < _MOST_PARTS else [_together(parts)]
+        times: dict[int | None, Texts] = {i: _cells(self.taken.pop(i)) for i in self.of_time}
+        time, day = (times.get(first_of(self.columns, target)) for target in ("timestamp", "date"))
         if day is not None:
-            day = day.astype(object).str.strip()
-            if time is None or day.str.contains(":").all():
-                time = day
-            else:
-                time = day + " " + time.astype(object).str.strip()
-        elif time is None and any(date for _, _, date in self.marks):
-            time = pd.Series(self.by_row(2)[-count:], dtype=object)
-        if time is not None:
-            self.times.day_first = delimiter == ";"
+            days = pd.Series(day, dtype=object)
+            if time is not None and not days.str.contains(":").all():
+                days = days + " " + pd.Series(time, dtype=object)
+            self.times.take(days)
+        elif time is not None:
             self.times.take(time)
-        self.parts.append(texts.drop(columns=self.of_time))
+        elif any(date for _, _, date in self.marks):
+            self.times.take(pd.Series(self.by_row(2)[-count:], dtype=object))
 
     def by_row(self, field_: int) -> NDArray[np.object_]:
         """Return for each row a field of the mark above it."""
@@ -135,16 +134,32 @@ class CsvTable:
             for gpu in gpus
         ] or [self]
 
-    def cells(self) -> pd.DataFrame:
-        """Return all cells taken in."""
-        if len(self.parts) == 1:
-            return self.parts[0]
-        return pd.DataFrame(
-            {
-                index: union_categoricals([part[index] for part in self.parts])
-                for index in self.parts[0]
-            }
-        )
+    def cells(self) -> dict[int, "pd.Categorical[str]"]:
+        """Return all cells taken in, by place."""
+        return {i: _cells(parts) for i, parts in self.taken.items()}
+
+
+# Cells of a column: codes, of no more bytes than they need, and the texts that they name.
+_Part = tuple[NDArray[np.int64], pa.Array]
+
+
+def _part(cells: pa.DictionaryArray) -> _Part:
+    smallest = np.result_type(np.int8, np.min_scalar_type(len(cells.dictionary)))
+    return cells.indices.to_numpy().astype(smallest), cells.dictionary
+
+
+def _together(parts: Sequence[_Part]) -> _Part:
+    """Return cells of several blocks, each distinct text once, without the blanks around it."""
+    texts = pa.concat_arrays([texts for _, texts in parts])
+    places, texts = _part(pc.utf8_trim_whitespace(texts).dictionary_encode())
+    own = np.split(places, np.cumsum([len(texts) for _, texts in parts]))
+    return np.concatenate([own[i][codes] for i, (codes, _) in enumerate(parts)]), texts
+
+
+def _cells(parts: Sequence[_Part]) -> "pd.Categorical[str]":
+    codes, texts = _together(parts)
+    once = pd.Index(texts.to_pylist(), dtype=object)
+    return pd.Categorical.from_codes(codes, once, validate=False)
 
 
 def split(blocks: Iterable[str], hints: Hints) -> "Rows | None":
@@ -208,7 +223,7 @@ class Rows:
                 header=header,
                 columns=meanings(header, self._hints),
                 of_health={i: kind for i, cell in enumerate(header) if (kind := kind_of(cell))},
-                times=TimeTexts(self._hints.zone),
+                times=TimeTexts(self._hints.zone, day_first=self.delimiter == ";"),
             )
         self._table = self.tables[header]
         self._mark()
@@ -253,13 +268,12 @@ class Rows:
 
         At the last two another look is taken: one may be cut.
         """
-
-        def count(character: int) -> NDArray[np.int64]:
-            return np.diff(np.searchsorted(np.flatnonzero(codes == character), bounds))
-
-        delimiters = count(ord(self.delimiter))
-        plain = (codes[bounds[:-1]] - _ZERO < 10) & (delimiters > 0)  # noqa: PLR2004 - digits
-        plain &= (count(_QUOTE) == 0) & (not (self.raw or "")[:1].isdigit())
+        begins = bounds[:-1]
+        places = np.flatnonzero(codes == ord(self.delimiter))
+        delimiters = np.diff(np.searchsorted(places, bounds))
+        plain = (codes[begins] - _ZERO < 10) & (delimiters > 0)  # noqa: PLR2004 - digits
+        plain &= ~np.logical_or.reduceat(codes == _QUOTE, begins)
+        plain &= not (self.raw or "")[:1].isdigit()
         plain[-2:] = False
         return delimiters + 1, plain
 
@@ -337,40 +351,29 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
     return tuple(cells) if is_header(cells, hints) else None
 
 
-def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) -> pd.DataFrame:
-    """Return the wanted columns of lines, by their position, each distinct text once."""
-    if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
+def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) -> dict[int, _Part]:
+    """Return the wanted columns of lines, by their position."""
+    if b'"' in text or b"\r" in text:
         rows = [cells_of(line, delimiter) for line in text.decode().split("\n")]
         columns = list(zip_longest(*rows, fillvalue=""))
-        return pd.DataFrame({i: _once(columns[i]) for i in positions})
-    # With a row of words on top no column is taken for numbers, whose spelling would be lost.
-    pattern = delimiter.join(_WORD * width)
-    table = pd.read_csv(
-        io.BytesIO(pattern.encode() + b"\n" + text),
-        sep=delimiter,
-        header=None,
-        names=list(range(width)),
-        usecols=list(positions),
-        dtype="category",
-        na_filter=False,
-        skipinitialspace=True,
-        skip_blank_lines=False,
-        quoting=csv.QUOTE_NONE,
-        low_memory=False,
+        return {i: (np.arange(len(rows)), pa.array(columns[i], pa.string())) for i in positions}
+    names = [*map(str, range(width))]
+    kinds = {names[i]: pa.dictionary(pa.int32(), pa.string()) for i in positions}
+    table = csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(column_names=names, block_size=len(text) + 1, use_threads=False),
+        csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
+        csv.ConvertOptions(include_columns=[*kinds], column_types=kinds),
     )
-    table = table.iloc[1:].reset_index(drop=True)
-    for column, cells in table.items():
-        table[column] = cells.cat.rename_categories(cells.cat.categories.astype(object).tolist())
-    return table
-
-
-def _once(cells: Sequence[str]) -> "pd.Categorical[str]":
-    codes, texts = pd.factorize(np.array(cells, dtype=object))
-    return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object))
+    return {i: _part(table[names[i]].chunk(0)) for i in positions}
 
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
-_VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?")
+# A number, its unit, and what may be between them; Arrow knows ASCII blanks alone.
+_VALUE = (
+    r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    "[\\s\u00a0\u2007\u2009\u202f]*(?P<unit>\\S.*)?"
+)
 _SWAPPED = str.maketrans(".,", ",.")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(?!\d)")
 # 61.440,00 and 61,440.00: both signs in one number tell which of them parts thousands.
@@ -403,9 +406,7 @@ class Numbers:
         return np.asarray(self.scaled[self.codes])
 
 
-def numbers(
-    texts: pd.Series, *, scale: float, to: str, sign: str = ".", typical: str = ""
-) -> Numbers:
+def numbers(texts: Texts, *, scale: float, to: str, sign: str = ".", typical: str = "") -> Numbers:
     """Return a column's numbers.
 
     Args:
@@ -415,31 +416,27 @@ def numbers(
         sign: of decimals, "." or ","; "" where a comma parts thousands, as in tables for people.
         typical: the column's unit, for which `scale` holds.
     """
-    codes, cells = distinct(texts)
-    unique = cells.tolist()
+    codes, unique = distinct(texts)
     counts = np.append(np.bincount(codes[codes >= 0], minlength=len(unique)), 0)
-    raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
-    missing: Counter[str] = Counter()
-    factors: dict[str | None, float | None] = {}
-    matches = (_GROUPED.match(cell) for cell in map(str, unique) if "," in cell and "." in cell)
+    cells = [str(cell).strip() for cell in unique]
+    matches = (_GROUPED.match(cell) for cell in cells if "," in cell and "." in cell)
     thousands = next((grouped[1] for grouped in matches if grouped), "")
-    for i in np.flatnonzero(counts).tolist():
-        text = str(unique[i]).strip()
-        parsed = _VALUE.fullmatch(_plain(text, sign, thousands))
-        if parsed and parsed[2] not in factors:
-            factors[parsed[2]] = _factor(parsed[2], scale, to, typical)
-        factor = factors[parsed[2]] if parsed else None
-        if parsed is None or factor is None or abs(float(parsed[1])) > MOST:
-            missing[missing_kind(text)] += int(counts[i])
-            continue
-        raw[i] = float(parsed[1])
-        scaled[i] = raw[i] * factor
-    return Numbers(codes=codes, counts=counts, raw=raw, scaled=scaled, missing=missing)
+    plain = [_plain(cell, sign, thousands).encode(errors="replace") for cell in cells]
+    parsed = pc.extract_regex(pa.array(plain, pa.string()), f"^{_VALUE}$")
+    raw = np.array([*pc.struct_field(parsed, "number").to_pylist(), None], dtype=float)
+    units = [*pc.struct_field(parsed, "unit").to_pylist(), None]
+    factors = {unit: _factor(unit, scale, to, typical) for unit in set(units) - {None}}
+    factor = np.array([factors.get(unit) for unit in units], dtype=float)
+    raw[~(np.abs(raw) <= MOST) | np.isnan(factor)] = np.nan
+    missing: Counter[str] = Counter()
+    for i in np.flatnonzero((counts > 0) & np.isnan(raw)).tolist():
+        missing[missing_kind(cells[i])] += int(counts[i])
+    return Numbers(codes=codes, counts=counts, raw=raw, scaled=raw * factor, missing=missing)
 
 
 def number_in(text: str) -> float | None:
     """Return the number that a cell begins with, None for any other cell."""
-    parsed = _VALUE.fullmatch(text.strip())
+    parsed = re.fullmatch(_VALUE, text.strip())
     return float(parsed[1]) if parsed and abs(float(parsed[1])) < MOST else None
 
 
@@ -458,8 +455,8 @@ def _plain(text: str, sign: str, thousands: str) -> str:
     return text
 
 
-def _factor(unit: str | None, scale: float, to: str, typical: str) -> float | None:
-    if unit is None:
+def _factor(unit: str, scale: float, to: str, typical: str) -> float | None:
+    if not unit:
         return scale
     unit_name = spelled(unit)
     return scale if unit_name == typical else SCALES.get((unit_name or "", to))
@@ -474,7 +471,7 @@ def missing_kind(text: str) -> str:
     return "not a number"
 
 
-def throttled(texts: pd.Series) -> NDArray[np.float64]:
+def throttled(texts: Texts) -> NDArray[np.float64]:
     """Return 1 where a bitmask or an Active/Not Active cell says clocks were held down, else 0."""
     codes, unique = distinct(texts)
     flags = np.array([*(_throttled(str(cell).strip()) for cell in unique), np.nan])
@@ -482,9 +479,6 @@ def throttled(texts: pd.Series) -> NDArray[np.float64]:
 
 
 def _throttled(cell: str) -> float:
-    if cell.lower().startswith("0x"):
-        try:
-            return float(bool(int(cell, 16) & THROTTLE_BITS))
-        except ValueError:
-            return np.nan
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+", cell):
+        return float(bool(int(cell, 16) & THROTTLE_BITS))
     return _FLAGS.get(cell.lower(), np.nan)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.readers import clock
-from telemetry.readers.clock import SourceClock
+from telemetry.readers.clock import SourceClock, Texts
 from telemetry.readers.column_names import BITMASK, FLAG, meaning, names_of
 from telemetry.readers.csv_text import Numbers, numbers, throttled
 from telemetry.readers.hints import Hints
@@ -110,7 +110,9 @@ def device_recording(
 
 
 def readings(
-    columns: Iterable[tuple[str, Meaning, pd.Series]], builder: RecordingBuilder, sign: str = "."
+    columns: Iterable[tuple[str, Meaning, Texts]],
+    builder: RecordingBuilder,
+    sign: str = ".",
 ) -> dict[str, object]:
     """Return the readings of columns of texts, one column a target; figures are counted.
 
@@ -119,7 +121,7 @@ def readings(
         builder: where figures and missing values are counted.
         sign: of decimals, as `csv_text.numbers` takes it.
     """
-    of_target: dict[str, list[tuple[int, str, Meaning, pd.Series]]] = defaultdict(list)
+    of_target: dict[str, list[tuple[int, str, Meaning, Texts]]] = defaultdict(list)
     for name, holds, texts in columns:
         if holds.target in {BITMASK, FLAG}:
             of_target[_THROTTLE].append((0, name, holds, texts))
@@ -223,28 +225,34 @@ def table_recording(
 
 def _rows_of_a_date(times: SourceClock, keys: pd.Series) -> float:
     """Return how many rows of a device a date above them stands for; 1 for times of the rows."""
-    dated = pd.DataFrame({GPU: clock.distinct(keys)[0], TIME: times.t_s}).dropna()
-    if not times.above_rows and np.ptp(dated[TIME]) > 0:
+    if not times.above_rows and np.ptp(times.t_s[np.isfinite(times.t_s)]) > 0:
         return 1.0
+    dated = pd.DataFrame({GPU: clock.distinct(keys)[0], TIME: times.t_s}).dropna()
     return len(dated) / len(dated.drop_duplicates())
 
 
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
     """Return what the first rows of each device say of it."""
     names = [name for name in (*_IDENTITY, _MEMORY) if name in sheet]
-    devices = keys.set_axis(sheet.index).rename(None)  # else pandas leaves out a column of its name
-    first = sheet[names].groupby(devices, observed=True).first().astype(object)
-    first = first.where(first.notna(), None).sort_index()
+    codes, texts = clock.distinct(keys)
+    firsts = {}
+    for name in names:
+        rows = np.flatnonzero(sheet[name].notna().to_numpy() & (codes >= 0))[::-1]
+        first = np.full(len(texts), -1)
+        first[codes[rows]] = rows  # the last that is put there stays: of each device its first row
+        devices = np.flatnonzero(first >= 0)
+        cells = sheet[name].iloc[first[devices]].tolist()
+        firsts[name] = dict(zip(devices.tolist(), cells, strict=True))
     gpus = []
-    for key, *cells in first.itertuples(name=None):
-        who = dict(zip(names, cells, strict=True))
+    for key, device in sorted((texts[device], device) for device in set(codes.tolist()) - {-1}):
+        who = {name: first.get(device) for name, first in firsts.items()}
         index, total = who.pop("index", None), who.pop(_MEMORY, None)
         is_sized = who.get("partition") is None and total and total > 0
         gpus.append(
             GpuIdentity(
                 key=key,
                 index=None if index is None else int(index),
-                memory_gib=float(total) if is_sized else None,
+                memory_gib=float(total) if is_sized and total else None,
                 **who,
             )
         )

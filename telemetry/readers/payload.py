@@ -24,7 +24,7 @@ MOST_HOLE_BYTES = 64 << 20
 MOST_RATIO, RATIO_FROM_BYTES = 300, 16 << 20
 MOST_LAYERS = 3
 _MAGIC, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_CHUNK, _CHUNKS = 1 << 20, 48  # bytes read at once, and how many of these a block has
+_CHUNK, _CHUNKS = 1 << 20, 8  # bytes read at once, and how many of these a block has
 _WIDE_MARKS = {b"\xff\xfe", b"\xfe\xff"}
 
 

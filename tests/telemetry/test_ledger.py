@@ -1,9 +1,12 @@
 """What became of every name of an input, what cannot be, and what tells of a failing card."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.diagnosis.diagnose import diagnose
 from planner.profile.model import Profile
@@ -162,6 +165,84 @@ def test_rows_twice_and_logs_in_two_files_change_no_figure(tmp_path: Path) -> No
         (joined,) = read_telemetry([str(file) for file in order], Hints())
         assert joined.gpus == whole.gpus
         assert joined.window == whole.window
+
+
+_UNKNOWN = ("frobnication_rate", "my.column [x]", "note")
+_FILES = ("a.csv", "node 7.log", "z.txt", "smi-2026.csv")
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    readings=st.lists(
+        st.tuples(st.integers(0, 100), st.integers(500, 80_000), st.integers(6_000, 70_000)),
+        min_size=8,
+        max_size=30,
+    ),
+    gpus=st.integers(1, 3),
+    order=st.permutations(range(8)),
+    drawn=st.tuples(
+        st.floats(0.2, 0.8),
+        st.sets(st.integers(0, 29)),
+        st.sampled_from(_UNKNOWN),
+        st.permutations(_FILES),
+    ),
+)
+def test_how_a_log_is_written_changes_no_figure(
+    readings: list[tuple[int, int, int]],
+    gpus: int,
+    order: list[int],
+    drawn: tuple[float, set[int], str, list[str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Columns in any order, another name of the file, two files by time, rows copied, a new column.
+
+    None of them changes a figure; another unit in the header does, by its factor.
+    """
+    split, twice, unknown, names = drawn
+    folder = tmp_path_factory.mktemp("log")
+    rows = [
+        (
+            *(f"2026/03/01 10:00:{i:02d}.000", f"{gpu}", f"GPU-{gpu}", "NVIDIA H100"),
+            *(f"{(busy + 7 * gpu) % 101} %", f"{used + gpu}", f"{power / 100 + gpu:.2f} W", "7"),
+        )
+        for i, (busy, used, power) in enumerate(readings)
+        for gpu in range(gpus)
+    ]
+    header = (*SMI.split(", "), unknown)
+    at = round(split * len(readings)) * gpus
+    copied = [row for i, row in enumerate(rows) for _ in range(1 + (i in twice))]
+
+    def read_as(
+        *parts: list[tuple[str, ...]], columns: Sequence[int] = range(7), unit: str = "MiB"
+    ) -> Profile:
+        files = [folder / name for name in names[: len(parts)]]
+        for file, part in zip(files, parts, strict=True):
+            lines = (", ".join(line[i] for i in columns) for line in (header, *part))
+            file.write_text("\n".join(lines).replace("MiB", unit) + "\n", encoding="utf-8")
+        (profile,) = read_telemetry([str(file) for file in files], Hints())
+        for file in files:
+            file.unlink()
+        return profile
+
+    def figures(profile: Profile) -> tuple[object, ...]:
+        return profile.gpus, profile.window, profile.phases, profile.hardware
+
+    plain = read_as(rows)
+    names.reverse()
+    known = [column for column in order if column != 7]
+    for other in (
+        read_as(rows),
+        read_as(rows, columns=known),
+        read_as(rows, columns=range(8)),
+        read_as(copied),
+        read_as(rows[:at], rows[at:]),
+        read_as(copied, columns=order),
+    ):
+        assert figures(other) == figures(plain)
+    peak_gib = plain.peak("mem.used_gib") or 0.0
+    assert read_as(rows, unit="KiB").peak("mem.used_gib") == pytest.approx(
+        peak_gib / 1024, abs=1e-6
+    )
 
 
 def test_lines_without_a_time_are_left_out(tmp_path: Path) -> None:
