@@ -176,7 +176,8 @@ def _constant(readings: Columns, gpu: GpuIdentity) -> Message | None:
 
 def _above_limit(readings: Columns, gpu: GpuIdentity) -> Message | None:
     """Return doubt in power that stays above the enforced limit, which no board does."""
-    power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
+    limit = _typical(readings, "power.limit_w")
+    power = None if limit is None else _typical(readings, _POWER)
     if power is None or limit is None or power <= _OVER_LIMIT * limit:
         return None
     return Message("doubt.above-limit", gpu=_who(gpu), w=power, limit=limit)
@@ -272,10 +273,11 @@ def _job_left(readings: Columns, gpu: GpuIdentity) -> Message | None:
         return None
     finite = np.isfinite(readings[_UTIL]) & np.isfinite(readings["mem.used_gib"])
     t_s, busy, used_gib = (readings[slot][finite] for slot in ("t_s", _UTIL, "mem.used_gib"))
-    if len(t_s) < _FEW or np.median(used_gib) < _HOLDS_GIB:
-        return None
-    usual_gib, stood_s = float(np.median(used_gib)), durations(t_s)
+    usual_gib = float(np.median(used_gib)) if len(t_s) >= _FEW else 0.0
     free = (busy < _BUSY) & (used_gib < _RELEASED * usual_gib)
+    if usual_gib < _HOLDS_GIB or not free.any():
+        return None
+    stood_s = durations(t_s)
     edges = np.flatnonzero(np.diff(free.astype(int), prepend=0, append=0))
     ends = [(a, b) for a, b in edges.reshape(-1, 2) if a]
     if len(ends) >= _AGAIN and all(

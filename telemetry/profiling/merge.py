@@ -114,12 +114,11 @@ def later(recording: Recording, shift_s: float) -> Recording:
 
 
 def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
-    frame = recording.samples.copy()
-    frame[GPU] = frame[GPU].map(names)
+    frame = recording.samples
     labelled = JOB in frame and frame[JOB].notna().any()
     unnamed = pd.Categorical.from_codes(np.zeros(len(frame), dtype=np.int8), pd.Index([ANY_JOB]))
-    frame[JOB] = frame[JOB].astype(object) if labelled else unnamed
-    return frame
+    jobs = frame[JOB].astype(object) if labelled else unnamed
+    return frame.assign(**{GPU: frame[GPU].map(names), JOB: jobs})
 
 
 def _once(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
