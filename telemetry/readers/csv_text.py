@@ -65,7 +65,7 @@ class CsvTable:
         marks: where a header or date line stood: the row below it, how many came before, the date.
         pending: rows whose cells have not been taken in, each of these of one line or more.
         waiting: their number.
-        taken: cells of the others, by place, block by block.
+        blocks: cells of the others, by place, block by block.
     """
 
     header: tuple[str, ...]
@@ -78,7 +78,7 @@ class CsvTable:
     marks: list[tuple[int, int, str]] = field(default_factory=list)
     pending: list[bytes] = field(default_factory=list)
     waiting: int = 0
-    taken: dict[int, list["_Part"]] = field(default_factory=lambda: defaultdict(list))
+    blocks: dict[int, list["_Part"]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def of_time(self) -> list[int]:
@@ -99,9 +99,9 @@ class CsvTable:
         texts = _texts(b"\n".join(lines), delimiter, len(self.header), sorted(used))
         self.rows += count
         for i, part in texts.items():
-            parts = [*self.taken[i], part]
-            self.taken[i] = parts if len(parts) < _MOST_PARTS else [_together(parts)]
-        times: dict[int | None, Texts] = {i: _cells(self.taken.pop(i)) for i in self.of_time}
+            parts = [*self.blocks[i], part]
+            self.blocks[i] = parts if len(parts) < _MOST_PARTS else [_together(parts)]
+        times: dict[int | None, Texts] = {i: _cells(self.blocks.pop(i)) for i in self.of_time}
         time, day = (times.get(first_of(self.columns, target)) for target in ("timestamp", "date"))
         if day is not None:
             days = pd.Series(day, dtype=object)
@@ -136,7 +136,7 @@ class CsvTable:
 
     def cells(self) -> dict[int, "pd.Categorical[str]"]:
         """Return all cells taken in, by place."""
-        return {i: _cells(parts) for i, parts in self.taken.items()}
+        return {i: _cells(parts) for i, parts in self.blocks.items()}
 
 
 # Cells of a column: codes, of no more bytes than they need, and the texts that they name.

@@ -201,19 +201,17 @@ def test_how_a_log_is_written_changes_no_figure(
     split, twice, unknown, names = drawn
     folder = tmp_path_factory.mktemp("log")
     rows = [
-        (
-            *(f"2026/03/01 10:00:{i:02d}.000", f"{gpu}", f"GPU-{gpu}", "NVIDIA H100"),
-            *(f"{(busy + 7 * gpu) % 101} %", f"{used + gpu}", f"{power / 100 + gpu:.2f} W", "7"),
-        )
+        f"2026/03/01 10:00:{i:02d}.000, {gpu}, GPU-{gpu}, NVIDIA H100, {(busy + 7 * gpu) % 101} %, "
+        f"{used + gpu}, {power / 100 + gpu:.2f} W, 7".split(", ")
         for i, (busy, used, power) in enumerate(readings)
         for gpu in range(gpus)
     ]
-    header = (*SMI.split(", "), unknown)
+    header = [*SMI.split(", "), unknown]
     at = round(split * len(readings)) * gpus
     copied = [row for i, row in enumerate(rows) for _ in range(1 + (i in twice))]
 
     def read_as(
-        *parts: list[tuple[str, ...]], columns: Sequence[int] = range(7), unit: str = "MiB"
+        *parts: list[list[str]], columns: Sequence[int] = range(7), unit: str = "MiB"
     ) -> Profile:
         files = [folder / name for name in names[: len(parts)]]
         for file, part in zip(files, parts, strict=True):
