@@ -31,6 +31,8 @@ from pricing.catalog.regions import (
     continent_of,
     countries_of,
     country_of,
+    longest_trip_ms,
+    placed,
     round_trip_ms,
 )
 from pricing.hardware import Gpu
@@ -359,15 +361,27 @@ class JobContext:
             return None
         return continent_of(where(today, self.profile))
 
-    @property
+    @cached_property
     def users_in(self) -> str:
-        """The country or continent of those who wait for answers; empty: it was not said."""
-        return country_of(self.asked.egress_to) if self.profile.job.kind.answers else ""
+        """The country or continent of those who wait for answers; empty: not known.
+
+        Where --egress-to does not say it and a latency target was measured, the country of today's
+        machine, unless regions were asked for that leave it out.
+        """
+        if not self.profile.job.kind.answers or self.asked.egress_to:
+            return country_of(self.asked.egress_to) if self.profile.job.kind.answers else ""
+        today, is_bound = self.baseline.offer, math.isfinite(self.room_ms)
+        if not is_bound or today is None or self.baseline.assumed:
+            return ""
+        home = where(today, self.profile)
+        names = countries_of(home) if placed(home, self.asked.regions) else ()
+        return next(iter(names), "") if len(names) == 1 else ""
 
     def farther_ms(self, offer: Offer) -> float:
         """Return how much longer a request's way is from its users than today, ms.
 
-        0 where it is no longer, or only a continent is said; infinite where nobody published it.
+        0 where it is no longer, or only a continent is said. Where nobody published it, the longest
+        that was published on their continent; infinite elsewhere.
         """
         today, users = self.baseline.offer, self.users_in
         if today is None or not users or continent_named(users) == users:
@@ -377,9 +391,11 @@ class JobContext:
             return 0.0
         trip_ms = round_trip_ms(offer, users)
         today_ms = 0.0 if self.baseline.assumed else round_trip_ms(home, users) or 0.0
+        if trip_ms is None and (area := continent_of(offer)) == continent_named(users):
+            trip_ms = longest_trip_ms(area)
         return math.inf if trip_ms is None else max(0.0, trip_ms - today_ms)
 
-    @property
+    @cached_property
     def room_ms(self) -> float:
         """How much longer the way from its users may be within the target, as fast as now."""
         target, latency_ms = self.profile.job.latency_slo_ms, self.latency_ms

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from statistics import fmean
 
-from planner.choice.baseline import gpu_memory_gib
+from planner.choice.baseline import gpu_memory_gib, where
 from planner.choice.requirements import Period, Requirements
 from planner.fleet.fleet import TIMETABLE, Fleet, Placement
 from planner.fleet.tenant import CONTEXT_GIB
@@ -25,6 +25,7 @@ from planner.signals.program_places import has_guessed_times
 from planner.signals.signals import DAY_H, WEEK_H, holds_in_advance, memory_need_gib, turn_hours
 from planner.signals.thresholds import LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
 from pricing.message import Message, join
@@ -54,6 +55,8 @@ def assumptions(jobs: Sequence[JobDraft], period: Period, needs: Requirements) -
             notes.append(Message("note.kind-unknown", job=job.name))
         if period == "month" and job.work.fixed_work:
             notes.append(Message("note.same-work", job=job.name))
+        if not needs.egress_to:
+            notes.extend(_users_assumed(job))
     return tuple(dict.fromkeys(notes))
 
 
@@ -70,6 +73,18 @@ def _maybe_one_job(jobs: Sequence[JobDraft]) -> Iterator[str]:
     for names in groups.values():
         if len(names) > 1:
             yield Message("note.maybe-one-job", jobs=listed(names, _NAMED))
+
+
+def _users_assumed(job: JobDraft) -> Iterator[str]:
+    """Yield where the users of a service that is to move to another region are taken to be."""
+    today, best = job.baseline.offer, job.choice
+    if best is None or today is None or not job.profile.job.kind.answers:
+        return
+    home = where(today, job.profile).region
+    if best.offer.region != home and job.profile.job.latency_slo_ms is not None:
+        is_known = not job.baseline.assumed and home != EVERYWHERE
+        code = "note.users-assumed" if is_known else "note.users-unknown"
+        yield Message(code, job=job.name, home=home)
 
 
 def _of_slice(job: JobDraft) -> str | None:

@@ -186,6 +186,8 @@ def fit_run(
     mean_ms = job.latency_ms.mean if job.latency_ms else None  # as measured, else as simulated
     simulated = served(copy, service.question.traffic, service.rate, 400).request_s
     request_s = mean_ms / 1000.0 if mean_ms else fmean(simulated)
+    if run and run.saturated and run.token_s:  # those in line run nothing
+        request_s = run.token_s * traffic.output
     fit = ServingFit(
         model=question.model.name,
         layout=service.layout,

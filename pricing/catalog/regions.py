@@ -161,6 +161,17 @@ def round_trip_ms(offer: Offer, country: str) -> float | None:
     return None if None in trips else max(filter(None, trips), default=0.0 if trips else None)
 
 
+@cache
+def longest_trip_ms(continent: str | None) -> float | None:
+    """Return the longest round trip published between two countries of a continent, ms.
+
+    None where there is none.
+    """
+    pairs = _round_trips().items()
+    trips = (ms for pair, ms in pairs if {continent_named(name) for name in pair} == {continent})
+    return max(trips, default=None)
+
+
 def countries_of(offer: Offer) -> frozenset[str]:
     """Return the countries in which an offer may be, by name; empty for one that is not known."""
     rows = (place_of(offer.provider, region) for region in regions_of(offer))

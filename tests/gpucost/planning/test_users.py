@@ -62,8 +62,12 @@ def _regions(job: dict[str, Any]) -> set[str]:
 
 
 def test_users_keep_a_service_near_them(call: Call, write: Write) -> None:
-    """Without their place Mumbai is offered; for users in Japan, Tokyo's own smaller machine."""
-    assert "ap-south-1" in _regions(_job(call, write))
+    """Tokyo's own smaller machine, not Mumbai: for users in Japan, and where nothing says more.
+
+    Asked for in Mumbai alone, it is offered there: those users are not in Japan.
+    """
+    assert "ap-south-1" in _regions(_job(call, write, "--region", "ap-south-1"))
+    assert _regions(_job(call, write)) == _regions(_job(call, write, "--egress-to", "japan"))
     job = _job(call, write, "--egress-to", "japan")
     assert not _regions(job) & {"ap-south-1", "ap-southeast-3", "asia-south-1"}
     own = [o for o in job["options"] if o["offer"]["instance_type"] == "g5.xlarge"]
@@ -71,6 +75,26 @@ def test_users_keep_a_service_near_them(call: Call, write: Write) -> None:
     assert float(own[0]["offer"]["usd_per_hour"]) == 1.459
     reasons = {r["detail"] for r in job["rejected"] if r["reason"] == "latency"}
     assert any("27 of them because it is farther from users in japan" in text for text in reasons)
+
+
+@pytest.mark.parametrize("more", [(), ("--region", "eu")])
+def test_a_service_without_room_stays_where_its_users_are(
+    call: Call, write: Write, more: tuple[str, ...]
+) -> None:
+    """74 of 80 ms in Ireland: Sweden, 34 ms away and cheaper, is no place for the same GPU.
+
+    By hand: 6 ms are left; at a target of 400 the screen says where its users are taken to be.
+    """
+    job = {"latency_slo_ms": 80, "latency_ms": {"p99": 74}}
+    ireland = {**SERVICE["hardware"], "region": "eu-west-1"}
+    path = write("ie.json", {**SERVICE, "job": {**SERVICE["job"], **job}, "hardware": ireland})
+    plan = call("plan", path, "--as-of", "2026-11-22", "-f", "json", *more).json["jobs"][0]
+    alike = (o["offer"] for o in plan["options"] if o["offer"]["gpu"] == "A10G")
+    assert {offer["region"] for offer in alike} == {"eu-west-1"}
+    roomy = {**SERVICE["job"], **job, "latency_slo_ms": 400}
+    path = write("ie.json", {**SERVICE, "job": roomy, "hardware": ireland})
+    screen = " ".join(call("plan", path, "--as-of", "2026-11-22", *more).out.split())
+    assert "users are taken to be where it runs now (eu-west-1)" in screen
 
 
 def test_a_place_nearer_to_the_users_is_weighed(call: Call, write: Write) -> None:
