@@ -3,6 +3,7 @@
 A signal that was not measured is None, and no test on it can hold.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter, methodcaller
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from planner.models.communication import link_class
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates, program
+from planner.profile.kinds import WORDS
 from planner.profile.model import Profile
 from planner.profile.source import at_work, memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
@@ -560,7 +562,10 @@ def _family(profile: Profile) -> str | None:
     job, places_ = profile.job, (wait.place for wait in profile.waits if wait.place)
     if not job.framework and job.kind.serves and job.serving and job.serving.makes_tokens:
         return "llm-server"  # nothing else has these counters
-    stated = family(job.framework, profile.work.unit if profile.work else None, places_)
+    unit = profile.work.unit if profile.work else None
+    if set(re.split(r"[\W_]+", job.name.lower())) & set(WORDS["learns_by_playing"]):
+        unit = f"{unit or ''} env"
+    stated = family(job.framework, unit, places_)
     return stated or ("simulation" if job.kind == "simulation" else None)
 
 
@@ -572,6 +577,8 @@ def _stream(profile: Profile) -> float | None:
 
 
 def _input(profile: Profile) -> str | None:
+    if _family(profile) == "reinforcement":
+        return "none"
     unit = profile.work.unit if profile.work else None
     places = [wait.place for wait in profile.waits if wait.place]
     return decodes(unit, profile.job.framework, profile.mean("util.decoder"), places)

@@ -33,6 +33,15 @@ def exchanging(parallelism: str, parameters: float, held_gib: float, **fields: A
     return a_profile(held, precision="bf16", **EXCHANGE | sizes | fields)
 
 
+def test_a_game_of_pong_has_no_pictures_to_decode() -> None:
+    """Frames of environments that fill 16 cores: step them on the GPU, or take a smaller GPU."""
+    use = {"util.kernel_time": 0.18, "mem.used_gib": 3.1}
+    job = {"name": "ppo-pong-16env", "framework": "pytorch", "unit": "frame", "rate_per_s": 1600.0}
+    codes = called_for(a_profile(use, host={"cpu_util": 0.93}, **job))
+    assert {"gpu-environments", "smaller-gpu"} <= codes
+    assert "gpu-preprocessing" not in codes
+
+
 @pytest.mark.parametrize("parallelism", ["expert", "tensor"])
 def test_accumulation_removes_no_exchange_within_a_micro_batch(parallelism: str) -> None:
     """Tokens go to their experts, and halves of layers are added up, in every micro-batch."""
