@@ -13,7 +13,7 @@ An option in the making: an offer with actions, its hours, and its bill in every
 The draws also hold what a price may have moved by since it was read.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -163,11 +163,6 @@ _NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
 
 
-def _of_kinds(kinds: Collection[str], bill: Quote) -> Decimal:
-    """Return what a bill's lines of some kinds come to."""
-    return sum((line.usd for line in bill.lines if line.what in kinds), _NOTHING)
-
-
 class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     """An option before ranking.
 
@@ -178,7 +173,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         size: what is rented for one copy.
         count: machines, of all replicas together.
         actions: codes of actions applied.
-        codes: of all that changes: those, and what the machine adds.
+        codes: of all that changes: those, what is tried first, whose work is that of the first
+            step, and what the machine adds.
         effort_hours: of engineering, our estimate.
         speed: speed-up over today.
         hours_of_work: hours of useful work in the period, were all as it is today.
@@ -293,9 +289,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _owed_beside(self) -> Decimal:
         """What is owed for today's machines and is not in the bill of these."""
-        if not self.stays:
-            return self.owed
-        return max(_NOTHING, self.owed - self._bill_mid.by_time)
+        return max(_NOTHING, self.owed - self._bill_mid.by_time) if self.stays else self.owed
 
     @cached_property
     def missing(self) -> Decimal:
@@ -307,7 +301,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         for what in self._bill_mid.unknown:
             if what not in self.unknown_today:
                 dearest = self.dearest(what, self._bill_mid.usage) or _NOTHING
-                amount += max(_NOTHING, dearest - _of_kinds((what,), self._bill_mid))
+                known = sum(line.usd for line in self._bill_mid.lines if line.what == what)
+                amount += max(_NOTHING, dearest - known)
         return amount
 
     @cached_property
@@ -338,20 +333,17 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _bills(self) -> tuple[tuple[float, float], ...]:
         """Hours and bill with every cause at its low end, as expected, and at its high end."""
-        other: tuple[End, ...] = ("low", "high")
-        hours = {self._machine_hours(end): end for end in other}
-        bills = {h: self._bill(end).exact for h, end in hours.items() if h != self.hours_mid}
-        bills[self.hours_mid] = self._bill_mid.exact
-        return tuple(sorted((h, float(bill)) for h, bill in bills.items()))
+        hours: dict[float, End] = {self._machine_hours(end): end for end in ("low", "high", "mid")}
+        bills = {h: self._bill_mid if e == "mid" else self._bill(e) for h, e in hours.items()}
+        return tuple(sorted((h, float(bill.exact)) for h, bill in bills.items()))
 
     def _usd(self, hours: Row) -> list[float]:
         """Return the bill in each draw of the hours, at the price as it was read."""
         bills = self._bills
         if len(bills) == 1:
             return [bills[0][1]] * DRAWS
-        expected_h, pieces = self.hours_mid, []
-        for (h0, usd0), (h1, usd1) in pairwise(bills):
-            pieces.append((h0, usd0, (usd1 - usd0) / (h1 - h0)))
+        pairs, expected_h = pairwise(bills), self.hours_mid
+        pieces = [(h0, usd0, (usd1 - usd0) / (h1 - h0)) for (h0, usd0), (h1, usd1) in pairs]
         (h0, usd0, slope0), (h1, usd1, slope1) = pieces[0], pieces[-1]
         return [
             usd0 + (h - h0) * slope0 if h < expected_h else usd1 + (h - h1) * slope1 for h in hours
@@ -362,7 +354,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """The bill in each draw of hours and price; unknown parts are missing in it."""
         by_hours, by_time = self._usd(self._hours_row), self._by_time
         axis = f"price/{self.offer.provider}/{self.offer.purchase}"
-        price = spread(axis, float(self.moved.low), 1.0, float(self.moved.high))
+        low, high, moved = map(float, (self.moved.low, self.moved.high, self.moved.moved))
+        price = spread(axis, low, 1.0, high, moved)
         fixed = float(self._bill_mid.exact) - by_time
         read = zip(by_hours, price, strict=True)
         return self._with_owed([fixed + (usd - fixed) * factor for usd, factor in read])
@@ -391,24 +384,19 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         span = self._range(self.usd_row)
         return UsdRange(low=span.low, high=span.high + self.missing)
 
-    @property
+    @cached_property
     def compared(self) -> Decimal:
-        """The bill by which options that pay are told apart: as expected, complete.
+        """The bill by which options are told apart: the mean over all draws of hours, complete.
 
-        The price is as it was read: in the backtest on the price history (research/price_moves.md)
-        no rule that asks for more caution chose prices that cost less later. A price of low trust
-        must win at the high end of what it may have moved by.
+        No less than its middle; a wide range does not win by that alone. The price is as it was
+        read: in the backtest on the price history (research/price_moves.md) no rule that asks for
+        more caution chose prices that cost less later. A price of low trust must win at the high
+        end of what it may have moved by.
         """
-        return self.usd_range.high if self.offer.confidence == "low" else self.comparable
-
-    @property
-    def mean(self) -> Decimal:
-        """The mean of the complete bill over all draws, no less than its middle.
-
-        Where no saving is asked for that holds in nearly all of them, a wide range must not win by
-        its middle alone.
-        """
-        return max(self.compared, Decimal(repr(fmean(self.complete_row))))
+        if self.offer.confidence == "low":
+            return self.usd_range.high
+        mean = fmean(self._with_owed(self._usd(self._hours_row)))
+        return max(self.comparable, Decimal(repr(mean)) + self.missing)
 
     @property
     def by_hours(self) -> UsdRange:
@@ -431,8 +419,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     def _range(self, row: Sequence[float]) -> UsdRange:
         low, high = (cents(Decimal(repr(end))) for end in ends(row))
-        expected = self.expected
-        return UsdRange(low=max(_NOTHING, min(low, expected)), high=max(high, expected))
+        return UsdRange(low=max(_NOTHING, min(low, self.expected)), high=max(high, self.expected))
 
     @cached_property
     def _bill_mid(self) -> Quote:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from planner.actions import Action
+from planner.actions import Action, action
 from planner.choice.baseline import Baseline, seconds, where
 from planner.choice.offers import Market, OnSale
 from planner.choice.requirements import Reason, Requirements
@@ -271,6 +271,25 @@ class JobContext:
         """Return what an amount of the job's work costs, of a bill of the period."""
         unit = self.profile.work.unit if self.profile.work else "output token"  # of a service
         return work_cost(cost, self.work.units, unit)
+
+    @cached_property
+    def trial(self) -> tuple[str, ...]:
+        """The change of the program that is tried here first, and goes along to other machines.
+
+        Safe, the first that the first finding calls for, of unknown gain: no bill counts on it.
+        None where a gain is known, where all of the waste would not pay its work, and where a
+        machine keeps a limit that is broken here.
+        """
+        cause, rate = self.findings[0], self.asked.engineer_usd_per_hour
+        called = [action(code, self.signals) for code in cause.actions]
+        cures = [cure for cure in called if cure.kind != "structural"]
+        is_open = bool(cures) and (cures[0].kind, cures[0].effect) == ("safe", None)
+        if not is_open or cause.confidence == "possible" or self.baseline.must_change:
+            return ()
+        work_usd, waste_usd = Decimal(str(cures[0].effort_hours)) * rate, cause.waste_usd
+        pays = waste_usd is None or waste_usd * self.periods > work_usd
+        is_known = waste_usd is not None and any(cure.effect for cure in cures)
+        return (cures[0].code,) if pays and not (is_known or cures[0].stays) else ()
 
     @cached_property
     def fewer_gpus(self) -> dict[int, float]:

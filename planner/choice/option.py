@@ -319,6 +319,7 @@ class Option:
         speed: speed-up over today.
         hours: hours of the period.
         quote: the bill at the expected hours.
+        compared: the bill by which options are told apart (`Candidate.compared`).
         usd_range: the bill from the low to the high end of hours and price, what an old price may
             have risen by included.
         by_hours: what it may be for its hours alone.
@@ -345,6 +346,7 @@ class Option:
     speed: Estimate
     hours: Estimate
     quote: Quote
+    compared: Decimal
     usd_range: UsdRange
     by_hours: UsdRange
     by_price: UsdRange

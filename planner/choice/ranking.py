@@ -1,8 +1,9 @@
 """Ranks the candidates, lists what a person can read, and recommends one or says "leave it".
 
 Recommended is, of the changes that surely pay (planner/choice/worth.py), the one that is expected
-to spend least: bill, work and move over the horizon, at prices as they were read. A small change
-wins by its small work. Its price must be dated, its speed within what the method was fitted on, and
+to spend least: bill, work and move over the horizon, at prices as they were read. Expected is the
+mean over all draws, so a wide range does not win by its middle alone. A small change wins by its
+small work. Its price must be dated, its speed within what the method was fitted on, and
 the work must not take over --max-slowdown times as long unless the user accepts that.
 
 Few are billed and weighed to tell. A bill is never below what its machines cost for the hours of
@@ -117,6 +118,7 @@ class _Ranked:
             first = (hours, cost) if by_time else (cost, hours)
             return (*first, offer.place, offer.purchase, candidate.actions)
 
+        self.candidates = candidates
         self.key: Callable[[Candidate], _Key] = lambda c: key(c, c.comparable)
         self._all = _lazily_sorted(candidates, lambda c: key(c, c.lowest_usd), self.key)
 
@@ -141,12 +143,17 @@ def least_spent(
         return size(candidate, context) if of_smallest else ()
 
     must_pay = context.asked.objective != "time" and not context.baseline.must_change
+    limit_usd = (context.baseline.cost or Decimal(0)) * _SAME
+
+    def pays(candidate: Candidate) -> bool:
+        return candidate.comparable < limit_usd and weigh(candidate, context).pays
+
     changes = _lazily_sorted(
         candidates,
         lambda c: (*rank(c), spends_at_least(c, context)),
         lambda c: (*rank(c), weigh(c, context).spends),
     )
-    return next((c for c in changes if not must_pay or weigh(c, context).pays), None)
+    return next((c for c in changes if not must_pay or pays(c)), None)
 
 
 def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
@@ -156,20 +163,21 @@ def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
 
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
-    by_cost = ranked = _Ranked(candidates, by_time=False)
-    if context.asked.objective == "time":
-        ranked = _Ranked(candidates, by_time=True)
+    in_time = context.asked.objective == "time"
+    by_cost = _Ranked(candidates, by_time=False)
+    ranked = _Ranked(candidates, by_time=True) if in_time else by_cost
     changes = [] if must_end(context.findings) else _may_be_recommended(ranked, context)
     best = least_spent(changes, context)
     smallest = least_spent(changes, context, of_smallest=True)
-    if context.asked.objective == "time":
+    if in_time:
         best = next(iter(changes), None)
     cheapest = _cheapest(by_cost, best, context)
     reason = None if best else _why_kept(by_cost, changes, cheapest, context)
     if _costs_more_than_cores(best, context):
         best = smallest = cheapest = None
         reason = Message("keep.no-gpu")
-    first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
+    startable = [c for c in candidates if context.asked.can_launch(c.offer)]
+    first = next(iter(_Ranked(startable, by_time=in_time)), None)
     named = [c for c in (best, smallest, cheapest, first) if c is not None]
     listed = _shortlist(candidates, ranked, named, context)
     options = {
@@ -198,25 +206,23 @@ def may_move(context: JobContext) -> bool:
 
 
 def _may_be_recommended(ranked: _Ranked, context: JobContext) -> list[Candidate]:
-    """Return what may be worth doing, in order of the objective.
+    """Return what may be worth doing, whatever it costs; for time, in that order.
 
     Where today's machine breaks a limit, that is whatever keeps it.
     """
-    blind, gpu_now = _is_blind(context), context.gpu.name
-    today_h, cost = context.baseline.hours.mid, context.baseline.cost
     must_change, in_time = context.baseline.must_change, context.asked.objective == "time"
-    less = ranked.below((cost or Decimal(0)) * _SAME)
-    trusted = (
+    if (blind := _is_blind(context)) and not must_change:
+        return []
+    today_h, gpu_now = context.baseline.hours.mid, context.gpu.name
+    trusted = [
         candidate
-        for candidate in (ranked if must_change or in_time else less)
+        for candidate in (ranked if in_time else ranked.candidates)
         if _is_known(candidate, context)
         and not (blind and (candidate.offer.gpu != gpu_now or candidate.actions))
         and not takes_too_long(candidate, context)
-    )
+    ]
     if must_change:
-        return [*trusted] or ([] if blind else [*islice(ranked, 1)])
-    if blind:
-        return []
+        return trusted or ([] if blind else [*islice(ranked, 1)])
     return [d for d in trusted if not in_time or d.hours_mid < today_h >= d.hours.high]
 
 
@@ -268,7 +274,8 @@ def _why_kept(
         return _why_blind(context)
     in_time = [c for c in cheaper if not takes_too_long(c, context)] or cheaper
     best = weigh(min(in_time, key=lambda c: (not _is_known(c, context), c.comparable)), context)
-    nearest = min((weigh(c, context) for c in changes), key=attrgetter("spends"), default=best)
+    near = (weigh(c, context) for c in changes if c.comparable < today * _SAME)
+    nearest = min(near, key=attrgetter("spends"), default=best)
     why, first = (_why_not(weighed, context, today) for weighed in (best, nearest))
     if (first.code, why.code) == ("keep.not-sure", "keep.work"):
         return join((first, why), "sentences")  # what takes less work is not sure
@@ -483,6 +490,7 @@ def _option(id_: str, candidate: Candidate, context: JobContext, *, told_most: b
         speed=candidate.speed,
         hours=candidate.hours,
         quote=candidate.quote,
+        compared=candidate.compared,
         usd_range=candidate.usd_range,
         by_hours=candidate.by_hours,
         by_price=candidate.by_price,

@@ -65,26 +65,21 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
-    ways = tuple(map(Way.of, _action_sets(context)))
-    ways_on = {
-        True: _that_fit(ways, context),
-        False: _elsewhere(ways, context),
-    }  # by: the size of today
+    sets = tuple(map(Way.of, _action_sets(context)))
+    ways_on = {True: _that_fit(sets, context), False: _elsewhere(sets, context)}  # today's size?
     sizes = [size for offer in _offered(context) for size in _sizes(offer, context)]
     why_not = [refusal(size, context) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
     kernels = {gpu.name: _kernels(gpu, context) for gpu in {size.offer.card for size in fit}}
-    layouts = {(_layout(size, context), size.today) for size in fit}
     speeds = {
         (layout, today): _speeds(layout, context, ways_on[today], kernels[layout.chip.name])
-        for layout, today in layouts
+        for layout, today in {(_layout(size, context), size.today) for size in fit}
     }
     for size, unable in zip(sizes, why_not, strict=True):
         refused = [unable] if unable else []
         if unable is None:
-            layout, today = _layout(size, context), size.today
-            speed = speeds[layout, today]
-            fitting, refused = _consider(size, layout, speed, context, ways_on[today])
+            layout, ways = _layout(size, context), ways_on[size.today]
+            fitting, refused = _consider(size, layout, speeds[layout, size.today], context, ways)
             candidates.extend(fitting)
             if fitting:  # why all copies of today are needed is told beside what else it can do
                 refused = [why for why in refused if why.offer != size.offer.name]
@@ -104,8 +99,7 @@ def _offered(context: JobContext) -> Iterator[Offer]:
     machine a cheaper region alone.
     """
     today, market = context.baseline.offer, context.market
-    is_paid = today is not None and not context.baseline.assumed and market.named(today)
-    paid = today if is_paid else None
+    paid = today if today and not context.baseline.assumed and market.named(today) else None
     if paid:
         yield paid
     farther_ms = context.farther_ms if context.users_in else None
@@ -365,11 +359,12 @@ def _candidate(placed: _Taken, speeds: _Speeds, context: JobContext, way: Way) -
     if scaled is not None:
         codes = _said_of_copies(codes, scaled, context)
     offer, today, bill = size.offer, context.baseline.offer, context.baseline.quote
+    tried = (c for c in context.trial if {*placed.changes}.isdisjoint(ACTIONS[c].excludes))
     return Candidate(
         size=size,
         count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
-        codes=(*codes, *placed.changes),
+        codes=(*codes, *(() if placed.stays else tried), *placed.changes),
         effort_hours=effort_hours(offer, actions, placed.changes, context),
         speed=speed,
         hours_of_work=context.work.hours_at_work,

@@ -19,7 +19,6 @@ from planner.choice.workload import GIB, Workload
 from planner.models.costs import Benefit, Move
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
-from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 
 _ZERO = Decimal(0)
@@ -44,11 +43,7 @@ def data_bytes(profile: Profile, work: Workload) -> int | None:
 
 
 def move(
-    baseline: Baseline,
-    offer: Offer,
-    moved_bytes: int | None,
-    saves: Decimal | None,
-    catalog: Catalog,
+    baseline: Baseline, offer: Offer, moved_bytes: int | None, saves: Decimal | None, day: date
 ) -> Move | None:
     """Return the one-off cost of moving the data, or None when it stays where it is.
 
@@ -57,35 +52,28 @@ def move(
         offer: where the job would go.
         moved_bytes: the data; None = not stated, so nothing is known of the cost.
         saves: dollars saved in a month, for the pay-back; None in a plan per run.
-        catalog: for the day.
+        day: of the prices.
     """
     today = baseline.offer
     if today is None or baseline.keeps_data(offer):
         return None
     if moved_bytes is None:
         return Move(once_usd=None, hours=None, pays_back_days=None)
-    once = _once_usd(today, moved_bytes, today.provider == offer.provider, catalog.as_of)
+    once = _once_usd(today, moved_bytes, today.provider == offer.provider, day)
     links = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min((*links, _LEAVING_GBPS)) * 1e9) / 3600.0
-    days = (
-        float(once / (saves / _DAYS_PER_MONTH))
-        if once is not None and saves and saves > 0
-        else None
-    )
+    is_paid_back = once is not None and saves is not None and saves > 0
+    days = float((once or _ZERO) / ((saves or 1) / _DAYS_PER_MONTH)) if is_paid_back else None
     return Move(once_usd=once, hours=hours, pays_back_days=days)
 
 
 @lru_cache(maxsize=256)
 def _once_usd(today: Offer, moved_bytes: int, inside: bool, day: date) -> Decimal | None:  # noqa: FBT001 - a key
     """Return what the traffic costs, inside the provider or out of it; None: no price is known."""
-    usage = Usage(
-        duration_s=0,
-        egress_bytes=0 if inside else moved_bytes,
-        inter_region_bytes=moved_bytes if inside else 0,
-        as_of=day,
-    )
+    out, between = (0, moved_bytes) if inside else (moved_bytes, 0)
+    usage = Usage(duration_s=0, egress_bytes=out, inter_region_bytes=between, as_of=day)
     egress = [line.usd for line in quote(today, usage).lines if line.what == "egress"]
-    return sum(egress, Decimal(0)) if egress or not moved_bytes else None
+    return sum(egress, _ZERO) if egress or not moved_bytes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +84,7 @@ class Worth:
         candidate: what is weighed.
         move: of the data; None where they stay.
         benefit: of changing to it.
-        spends: expected dollars of the horizon by `Candidate.compared`, work and move included; by
-            `Candidate.mean` where something has to change, whether it pays or not.
+        spends: expected dollars of the horizon by `Candidate.compared`, work and move included.
     """
 
     candidate: Candidate
@@ -112,9 +99,9 @@ class Worth:
 
 
 def spends_at_least(candidate: Candidate, context: JobContext) -> Decimal:
-    """Return what a candidate spends at least: its expected bill and its work, without the move."""
+    """Return what a candidate spends at least: its machines and its work, without the move."""
     effort = effort_usd(candidate.effort_hours, context.asked.engineer_usd_per_hour)
-    return candidate.comparable * context.periods + effort
+    return candidate.lowest_usd * context.periods + effort
 
 
 def weigh(candidate: Candidate, context: JobContext) -> Worth:
@@ -122,11 +109,12 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
     periods, today, high = context.periods, context.baseline.cost, candidate.usd_range.high
     hours = candidate.effort_hours
     effort = effort_usd(hours, context.asked.engineer_usd_per_hour)
-    moved = _move(candidate, context)
-    once = effort + ((moved.once_usd if moved else None) or _ZERO)
     saves = None if today is None else (today - high) * periods
     expected = None if today is None else today - candidate.expected
-    usd = candidate.mean if context.baseline.must_change else candidate.compared
+    a_month = expected if context.work.storage_h is not None else None
+    data = data_bytes(context.profile, context.work)
+    moved = move(context.baseline, candidate.offer, data, a_month, context.catalog.as_of)
+    once = effort + ((moved.once_usd if moved else None) or _ZERO)
     return Worth(
         candidate=candidate,
         move=moved,
@@ -139,12 +127,5 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
             net_usd=None if saves is None else saves - once,
             pays_back_periods=float(once / expected) if expected and expected > 0 else None,
         ),
-        spends=usd * periods + once,
+        spends=candidate.compared * periods + once,
     )
-
-
-def _move(candidate: Candidate, context: JobContext) -> Move | None:
-    today, month = context.baseline.cost, context.work.storage_h is not None
-    saves = today - candidate.expected if today is not None and month else None
-    data = data_bytes(context.profile, context.work)
-    return move(context.baseline, candidate.offer, data, saves, context.catalog)

@@ -165,7 +165,7 @@ def moving_usd(
     profile: Profile, baseline: Baseline, work: Workload, offer: Offer, catalog: Catalog
 ) -> Decimal | None:
     """Return what it costs once to bring a job's data to another machine; None: not known."""
-    moved = move(baseline, offer, data_bytes(profile, work), None, catalog)
+    moved = move(baseline, offer, data_bytes(profile, work), None, catalog.as_of)
     return Decimal(0) if moved is None else moved.once_usd
 
 

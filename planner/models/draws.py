@@ -18,12 +18,14 @@ from typing import Literal, NamedTuple
 
 DRAWS = 64
 _END = 0.05
+_TINY = 1e-9
 _BELOW = (
     math.floor(_END * DRAWS) - 1
 )  # of 64 draws two lie below the low end, and two above the high
+_STANDARD = NormalDist()
+_AT_END = _STANDARD.inv_cdf(1.0 - _END)
 _SCORES = tuple(
-    max(-1.0, min(1.0, NormalDist().inv_cdf((i + 0.5) / DRAWS) / NormalDist().inv_cdf(1.0 - _END)))
-    for i in range(DRAWS)
+    max(-1.0, min(1.0, _STANDARD.inv_cdf((i + 0.5) / DRAWS) / _AT_END)) for i in range(DRAWS)
 )
 Row = tuple[float, ...]
 """One number for each draw."""
@@ -65,7 +67,7 @@ def scores(axis: str) -> Row:
 
 
 @lru_cache(maxsize=4096)
-def spread(axis: str, low: float, mid: float, high: float) -> Row:
+def spread(axis: str, low: float, mid: float, high: float, share: float = 1.0) -> Row:
     """Return a figure in each draw.
 
     Args:
@@ -73,11 +75,14 @@ def spread(axis: str, low: float, mid: float, high: float) -> Row:
         low: its 5 % end, > 0.
         mid: expected, at least `low`.
         high: its 95 % end, at least `mid`.
+        share: of the draws that may differ from `mid`, > 0: the outermost, the ends among them.
     """
     if low == high:
         return (mid,) * DRAWS
     down, up = math.log(mid / low), math.log(high / mid)
-    return tuple([mid * math.exp((up if z > 0.0 else down) * z) for z in scores(axis)])
+    still = min(_STANDARD.inv_cdf(1.0 - share / 2.0) / _AT_END, 1.0 - _TINY)
+    moves = [math.copysign(max(0.0, abs(z) - still) / (1.0 - still), z) for z in scores(axis)]
+    return tuple([mid * math.exp((up if z > 0.0 else down) * z) for z in moves])
 
 
 def times(rows: Iterable[Row]) -> Row:

@@ -208,7 +208,7 @@ def _fewer_gpus(context: JobContext, options: Iterable[Option]) -> Now | None:
     longest_h = context.work.hours.mid * _AFTER_TRIAL
     same_kind = (o for o in options if _KIND(o.offer) == _KIND(today) and o.hours.mid <= longest_h)
     fewer = (o for o in same_kind if o.offer.gpu_count * o.count < gpus)
-    unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER})
+    unchanged = (o for o in fewer if o.cost < cost and {*o.actions} <= {_FEWER, *context.trial})
     option = min(unchanged, key=lambda o: o.cost, default=None)
     if option is None:
         return None

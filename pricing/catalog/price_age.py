@@ -6,6 +6,7 @@ interpolated; beyond the last one, where nothing is known, the last one is kept.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -73,13 +74,16 @@ class PriceRange:
     Attributes:
         low: at most 1.
         high: at least 1.
+        moved: share of such prices that had moved at all by then, 0-1.
     """
 
     low: Decimal
     high: Decimal
+    moved: Decimal
 
 
-UNMOVED = PriceRange(low=_ONE, high=_ONE)
+_FIGURES = ("low", "high", "moved")
+UNMOVED = PriceRange(low=_ONE, high=_ONE, moved=Decimal(0))
 """Of a price that is known as it is today."""
 
 
@@ -103,20 +107,17 @@ def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
     age = min(max(0, age_d), points[-1][0])
     (from_d, from_), (to_d, to) = next(pair for pair in pairwise(points) if age <= pair[1][0])
     part = Decimal(age - from_d) / (to_d - from_d)
-    return PriceRange(
-        low=from_.low + part * (to.low - from_.low), high=from_.high + part * (to.high - from_.high)
-    )
+    ends = {name: (getattr(from_, name), getattr(to, name)) for name in _FIGURES}
+    return PriceRange(**{name: a + part * (b - a) for name, (a, b) in ends.items()})
 
 
 @cache
-def _points() -> Mapping[Sellers, Sequence[tuple[int, PriceRange]]]:
+def _points() -> Mapping[str, Sequence[tuple[int, PriceRange]]]:
     """Return (days, factors) by seller, from day 0 on, by rising days."""
-    unmoved = (0, UNMOVED)
-    points: dict[Sellers, list[tuple[int, PriceRange]]] = {}
+    points = defaultdict[str, list[tuple[int, PriceRange]]](lambda: [(0, UNMOVED)])
     for row in read_csv("price_moves.csv"):
-        factors = PriceRange(low=Decimal(row["low"]), high=Decimal(row["high"]))
-        series = points.setdefault(row["sellers"], [unmoved])  # type: ignore[arg-type] # a test
-        series.append((int(row["days"]), factors))
+        factors = PriceRange(**{name: Decimal(row[name]) for name in _FIGURES})
+        points[row["sellers"]].append((int(row["days"]), factors))
     return points
 
 

@@ -467,19 +467,17 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     if trial is not None:
         actions.append(trial_action(trial, job, plan))
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
-        option = job.option(way.option) if way is not None else None
-        if (
-            way is None
-            or option is None
-            or (way is not answer.next and not _is_cheapest(way, option, trial))
-        ):
+        option, is_next = job.option(way.option) if way is not None else None, way is answer.next
+        if way is None or option is None or not (is_next or _is_cheapest(way, option, trial)):
             continue
         todo = _todo(option, plan, trial)
         if not is_today(option, job.baseline):
             where = where_it_runs(option, is_manual=not way.start)
             todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
-        sooner = _pays_sooner(way, trial, job, plan) if way is answer.next else ""
-        if doubts := _("; ").join(filter(None, (sooner, *_doubts(way, option)))):
+        why = (
+            (_left_out(option, trial, job), _pays_sooner(way, trial, job, plan)) if is_next else ()
+        )
+        if doubts := _("; ").join(filter(None, (*why, *_doubts(way, option)))):
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
         saved = saved_words(way.saves.fraction, at_most=option.cost.at_least)
         figures = (cost_range(option.cost), saved, _work(way, plan))
@@ -625,6 +623,19 @@ def _pays_sooner(way: Way, now: Now | None, job: JobPlan, plan: Plan) -> str:
     today = job.baseline
     has_wish = len(today.breaks) > len(today.broken_limits) or plan.objective == "time"
     return _("as asked for") if has_wish else ""
+
+
+def _left_out(option: Option, now: Now | None, job: JobPlan) -> str:
+    """Return why an option leaves out the step here; empty where it has it, or is another machine.
+
+    A machine that keeps a broken limit needs no cure of that; a numeric one is for people to allow.
+    """
+    if now is None or set(now.actions) <= set(option.actions):
+        return ""
+    if job.baseline.broken_limits:
+        return _("in place of step 1")
+    numeric = {remedy.code for remedy in job.remedies if remedy.kind == "numeric"}
+    return "" if numeric.isdisjoint(now.actions) else _("without step 1: it may change results")
 
 
 def _work(step: Now | Way, plan: Plan) -> str:

@@ -34,9 +34,8 @@ def spends(planned: JobDraft) -> Decimal:
     if option is None:
         assert planned.baseline.cost is not None
         return planned.baseline.cost * periods
-    bill = option.usd_range.high if option.offer.confidence == "low" else option.cost
     work = RATE * Decimal(str(option.benefit.effort_hours))
-    return bill * periods + work + (option.benefit.moving_usd or 0)
+    return option.compared * periods + work + (option.benefit.moving_usd or 0)
 
 
 def planned(found: tuple[Offer, ...], **asked: object) -> JobDraft:

@@ -26,7 +26,7 @@ def today() -> Baseline:
 def moved(amount: int | None, saves: str | None = "100") -> Move | None:
     """Moving so many bytes off AWS to save so much a month."""
     dollars = None if saves is None else Decimal(saves)
-    return move(today(), an_offer(network_gbps=10.0), amount, dollars, CATALOG)
+    return move(today(), an_offer(network_gbps=10.0), amount, dollars, CATALOG.as_of)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,14 @@ def test_the_data_is_the_data_set_and_what_is_kept(
 @pytest.mark.parametrize("region", ["us-east-1", "*"])
 def test_staying_costs_nothing(region: str) -> None:
     """No move in the region of today, nor to a size that is sold in every region."""
-    assert move(today(), an_offer(provider="aws", region=region), GIB, None, CATALOG) is None
+    assert move(today(), an_offer(provider="aws", region=region), GIB, None, CATALOG.as_of) is None
 
 
 def test_another_region_bills_the_traffic_between_regions() -> None:
     """AWS takes 2 cents a GB from region to region, with nothing free."""
-    found = move(today(), an_offer(provider="aws", region="us-west-2"), 1000 * 2**30, None, CATALOG)
+    found = move(
+        today(), an_offer(provider="aws", region="us-west-2"), 1000 * 2**30, None, CATALOG.as_of
+    )
     assert found is not None
     assert found.once_usd == Decimal(20)
 
@@ -65,7 +67,7 @@ def test_another_region_bills_the_traffic_between_regions() -> None:
 def test_an_unknown_price_between_regions_is_not_free() -> None:
     """Where no rule states it, the dollars are unknown."""
     here = a_case(a_profile(gpu="L4"), CATALOG, current=SCALEWAY).baseline
-    found = move(here, an_offer(provider="scaleway", region="elsewhere"), GIB, None, CATALOG)
+    found = move(here, an_offer(provider="scaleway", region="elsewhere"), GIB, None, CATALOG.as_of)
     assert found is not None
     assert found.once_usd is None
 

@@ -18,6 +18,7 @@ from planner.choice.requirements import Requirements
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.pipeline import draft_plan
 from planner.plan.draft import JobDraft
+from planner.prediction.predict import predict
 from planner.profile.codec import parse_profiles
 from planner.profile.model import (
     Latency,
@@ -124,8 +125,7 @@ def net(option: Option) -> Decimal:
 def _spends(option: Option, rate: int, months: int) -> Decimal:
     """What is spent over the horizon: bill, work and move."""
     effort = rate * Decimal(str(option.benefit.effort_hours))
-    bill = option.usd_range.high if option.offer.confidence == "low" else option.cost
-    return bill * months + effort + (option.benefit.moving_usd or 0)
+    return option.compared * months + effort + (option.benefit.moving_usd or 0)
 
 
 @given(offers(), st.integers(0, 300), st.integers(1, 24))
@@ -516,6 +516,18 @@ def test_prices_are_compared_as_they_were_read(confidence: str, chosen: str) -> 
     assert old.cost < fresh.cost < fresh.usd_range.high < old.usd_range.high
     assert planned.choice is not None
     assert planned.choice.offer.instance_type == chosen
+
+
+def test_a_wide_range_does_not_win_by_its_middle_alone() -> None:
+    """A dollar less in the middle of a GPU of unsure speed is more in the mean of all draws."""
+    faster = predict(a_profile(), gpu="H100-SXM-80GB")
+    other = sold("other", f"{0.99 * faster.mid:.4f}", "H100-SXM-80GB", provider="lambda")
+    same = sold("same", provider="lambda")
+    offers = (TODAY, same, other)
+    (planned,) = plan(running(a_profile()), offers=offers, engineer_usd_per_hour=Decimal(0)).jobs
+    wide, narrow = (next(o for o in planned.options if o.offer == offer) for offer in (other, same))
+    assert wide.cost < narrow.cost < narrow.compared < wide.compared
+    assert planned.choice is narrow
 
 
 def test_an_old_price_must_still_pay_at_its_high_end() -> None:
