@@ -280,11 +280,10 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def quote(self) -> Quote:
         """The bill at the expected hours, with what is owed beside it."""
-        bill = self._bill_mid
-        if not self._owed_beside:
+        bill, owed_usd = self._bill_mid, self._owed_beside
+        if not owed_usd:
             return bill
-        owed = owed_line(self._owed_beside, self.catalog.as_of)
-        return structs.replace(bill, lines=(*bill.lines, owed))
+        return structs.replace(bill, lines=(*bill.lines, owed_line(owed_usd, self.catalog.as_of)))
 
     @cached_property
     def _owed_beside(self) -> Decimal:
@@ -388,14 +387,15 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def compared(self) -> Decimal:
         """The bill by which options are told apart: the mean over all draws of hours, complete.
 
-        No less than its middle; a wide range does not win by that alone. The price is as it was
+        No less than its middle; a wide range does not win by that alone. A cure counts as expected:
+        what it gains is seen before more is paid. The price is as it was
         read: in the backtest on the price history (research/price_moves.md) no rule that asks for
         more caution chose prices that cost less later. A price of low trust must win at the high
         end of what it may have moved by.
         """
         if self.offer.confidence == "low":
             return self.usd_range.high
-        mean = fmean(self._with_owed(self._usd(self._hours_row)))
+        mean = fmean(self._usd_by("speed", "use"))
         return max(self.comparable, Decimal(repr(mean)) + self.missing)
 
     @property
@@ -412,10 +412,12 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     def by_source(self, source: Source) -> UsdRange:
         """Return what the bill may be for one source of doubt about its hours alone."""
-        rows = [
-            cause.row if cause.source == source else (cause.mid,) * DRAWS for cause in self._causes
-        ]
-        return self._range(self._with_owed(self._usd(self._hours_of(rows))))
+        return self._range(self._usd_by(source))
+
+    def _usd_by(self, *sources: Source) -> Row:
+        """Return the bill in each draw of some sources, the others as expected; price as read."""
+        rows = (c.row if c.source in sources else (c.mid,) * DRAWS for c in self._causes)
+        return self._with_owed(self._usd(self._hours_of(rows)))
 
     def _range(self, row: Sequence[float]) -> UsdRange:
         low, high = (cents(Decimal(repr(end))) for end in ends(row))

@@ -107,8 +107,7 @@ def spends_at_least(candidate: Candidate, context: JobContext) -> Decimal:
 def weigh(candidate: Candidate, context: JobContext) -> Worth:
     """Return what a candidate is worth against today, over the horizon that was asked for."""
     periods, today, high = context.periods, context.baseline.cost, candidate.usd_range.high
-    hours = candidate.effort_hours
-    effort = effort_usd(hours, context.asked.engineer_usd_per_hour)
+    effort = effort_usd(candidate.effort_hours, context.asked.engineer_usd_per_hour)
     saves = None if today is None else (today - high) * periods
     expected = None if today is None else today - candidate.expected
     a_month = expected if context.work.storage_h is not None else None
@@ -121,7 +120,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
         benefit=Benefit(
             periods=periods,
             saves_usd=saves,
-            effort_hours=hours,
+            effort_hours=candidate.effort_hours,
             effort_usd=effort,
             moving_usd=moved.once_usd if moved else _ZERO,
             net_usd=None if saves is None else saves - once,
