@@ -158,11 +158,6 @@ def render_config(config: FrameworkConfig) -> str:
     return for_file(_FORMS.get(config.framework, _python)(config))
 
 
-def _json(config: FrameworkConfig) -> str:
-    """Return the text of JSON, which has no comments; what is left is said beside the file."""
-    return json.dumps(config.settings, indent=1) + "\n"
-
-
 def _yaml(config: FrameworkConfig) -> str:
     lines = [*_comments(config)]
     for name, value in config.settings.items():
@@ -206,7 +201,7 @@ def _comments(config: FrameworkConfig) -> Iterator[str]:
 
 
 _FORMS: dict[str, Callable[[FrameworkConfig], str]] = {
-    "transformers": _json,
+    "transformers": lambda config: json.dumps(config.settings, indent=1) + "\n",
     "accelerate": _yaml,
     "lightning": _yaml,
 }

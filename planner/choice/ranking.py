@@ -371,7 +371,7 @@ def _cheapest(by_cost: _Ranked, best: Candidate | None, context: JobContext) -> 
     sure: Iterable[Candidate] = (c for c in candidates if _is_known(c, context))
     if context.baseline.must_change:
         sure = [*sure] or by_cost  # something has to be taken, as in `_may_be_recommended`
-    for candidate in () if _is_blind(context) else sure:
+    for candidate in sure if may_move(context) else ():
         saves = today is None or candidate.usd_range.high < today
         if candidate is best or (saves and _likely_costs_less(candidate, best)):
             return candidate

@@ -16,7 +16,7 @@ import msgspec
 from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
 from planner.choice.baseline import LIMITS, Baseline, bill_of_work, seconds
-from planner.choice.changes import END, LOOK, effort_usd, must_end
+from planner.choice.changes import END, LOOK, READ_LOG, effort_usd, must_end
 from planner.choice.context import CPU_MOVE_H, STAGES, USE_GPU, JobContext
 from planner.choice.option import Option
 from planner.choice.ranking import may_move, recommended_option
@@ -49,9 +49,6 @@ _AFTER_COUNTERS = 1.43  # the counter form's interval
 _TWO = 2
 _CORES_DIFFER = (Decimal("1.25"), Decimal(1), Decimal("0.8"))  # hours on other cores; our estimate
 _WORTH = 1.1  # less than this much narrower is not a reason to rent
-# An experiment that narrows half as much as the best one for half its money or less will do.
-_HALF = 0.5
-_HALF_USD = Decimal("0.5")
 
 
 _FEWER, _NETWORK = "fewer-gpus", "fast-network"
@@ -88,7 +85,7 @@ def cure_now(
     if (without := _without_gpu(context)) is not None:
         return without
     if must_end(findings):
-        return Now(kind="end", what=Message("first.restart"), actions=(END,))
+        return _restart(findings)
     if findings and findings[0].code == FAILING:
         return _unpriced(context, findings[:1])
     scaled = (o for o in options if o.scaling and (choice or is_late(context)))
@@ -123,6 +120,13 @@ def _against(choice: Option | None) -> frozenset[str]:
     codes = choice.actions if choice else ()
     chosen = frozenset(code for code in codes if ACTIONS[code].kind == "structural")
     return frozenset(code for code, cure in ACTIONS.items() if not chosen.isdisjoint(cure.excludes))
+
+
+def _restart(findings: Sequence[Finding]) -> Now:
+    """Return to start a job anew that hangs; where it may only wait, to read its log before."""
+    if any(READ_LOG in finding.actions for finding in findings):
+        return Now(kind="end", what=ACTIONS[READ_LOG].title, actions=(READ_LOG,))
+    return Now(kind="end", what=Message("first.restart"), actions=(END,))
 
 
 def _without_gpu(context: JobContext) -> Now | None:
@@ -248,7 +252,7 @@ def _too_slow(context: JobContext, copies: Option | None) -> Now | None:
         text = Message("first.more-copies", n=scaling.peak, today=now, share=share, s=s)
         return msgspec.structs.replace(_chosen(copies, context), what=text)
     service_ms = 1000.0 * load / (job.requests_per_s or math.inf)
-    if not service_ms or load >= BUSIEST or not mean_ms or service_ms >= _HALF * mean_ms:
+    if not service_ms or load >= BUSIEST or not mean_ms or 2 * service_ms >= mean_ms:
         return None
     text = Message("first.host-latency", gpu=service_ms, mean=mean_ms)
     return Now(kind="try", what=text, actions=(), command=_RECORD, effort_hours=SWITCH_HOURS)
@@ -622,10 +626,9 @@ def _best_trial(context: JobContext, about: Option) -> Proof | None:
     best = max(useful, key=lambda trial: (trial.narrows, -trial.usd), default=None)
     if best is None:
         return None
+    # One that narrows half as much as the best one for half its money or less will do.
     thrifty = [
-        trial
-        for trial in useful
-        if trial.narrows >= _HALF * best.narrows and trial.usd <= _HALF_USD * best.usd
+        trial for trial in useful if 2 * trial.narrows >= best.narrows and 2 * trial.usd <= best.usd
     ]
     return min(thrifty, key=lambda trial: (trial.usd, -trial.narrows), default=best)
 

@@ -45,6 +45,7 @@ def recorded(profile: Profile, samples: int) -> Profile:
 
 
 SPINS = {BUSY: Statistics(mean=1.0, p05=1.0), POWER: 85.0, HELD: Statistics(max=60.0)}
+STILL = {"util.dram_active": 0.001, "io.pcie_rx_mib_s": 0.1}  # nothing is sent or computed
 ASLEEP = {BUSY: Statistics(mean=0.0, p95=0.0), POWER: 60.0, HELD: Statistics(max=60.0)}
 
 
@@ -52,11 +53,16 @@ ASLEEP = {BUSY: Statistics(mean=0.0, p95=0.0), POWER: 60.0, HELD: Statistics(max
     "profile",
     [
         a_profile(SPINS, gpu_count=1, rate_per_s=0.0),
-        a_profile(SPINS, gpu_count=8, interconnect="nvlink"),
+        a_profile(SPINS | STILL, gpu_count=8, interconnect="nvlink"),
         a_profile(ASLEEP, host={"cpu_util": 0.003}),
         a_profile(ASLEEP, kind="inference_offline", host={"cpu_util": 0.003}),
     ],
-    ids=["no work done", "eight GPUs spin", "memory held, no kernel", "batch job asleep"],
+    ids=[
+        "no work done",
+        "eight GPUs spin and move nothing",
+        "memory held, no kernel",
+        "batch job asleep",
+    ],
 )
 def test_a_job_that_hangs_is_ended_not_moved(profile: Profile) -> None:
     """However cheap another provider is: it would do nothing there, too."""
@@ -66,6 +72,18 @@ def test_a_job_that_hangs_is_ended_not_moved(profile: Profile) -> None:
     assert job.now is not None
     assert job.now.kind == "end"
     assert job.named.smallest_change == "o0"
+
+
+@pytest.mark.parametrize("watts", [85.0, 110.0, 125.0])
+def test_gpus_that_may_hang_or_wait_are_looked_at_first(watts: float) -> None:
+    """Busy at little power is a slow exchange, too: no certain waste, restart or other machine."""
+    waiting = a_profile(SPINS | {POWER: watts}, gpu_count=8, interconnect="nvlink")
+    job = planned(waiting, CHEAP, sold("eight", "1.00", gpu_count=8, provider="elsewhere"))
+    assert job.findings[0].waste_fraction is None
+    assert job.recommended == "o0"
+    assert job.now is not None
+    assert (job.now.actions, job.now.saves) == (("read-step-log",), None)
+    assert "idle-held" not in {finding.code for finding in job.findings}
 
 
 def test_eight_gpus_at_work_do_not_hang() -> None:
