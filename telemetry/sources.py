@@ -24,6 +24,7 @@ from telemetry.folder import (
     open_folder,
     ranks_of,
 )
+from telemetry.formats.sniff import UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
 from telemetry.profiling.fill import fill_machine
@@ -142,14 +143,21 @@ class _Opened:
 def _open_all(
     paths: Sequence[str], hints: Hints, stdin: BinaryIO | None, options: FolderReadOptions
 ) -> _Opened:
-    opened, problems = _Opened(), list[str]()
+    opened, problems, unread = _Opened(), list[str](), dict[str, UnknownFormatError]()
     for path in dict.fromkeys(paths):
         try:
             _open(path, hints, stdin, options, opened)
+        except UnknownFormatError as error:
+            unread[path] = error
         except InputError as error:
             if len(paths) == 1:
                 raise
             problems += error.problems
+    for path, unknown in unread.items():
+        if opened.ready or opened.files:
+            options.on_join(Message("join.left-out", file=path, why=unknown.kind))
+        else:
+            problems += unknown.problems
     if options.jobs_by == "folder":
         problems += _mixed(opened)
     if not (problems or opened.ready or opened.files or opened.folders):

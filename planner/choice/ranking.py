@@ -30,7 +30,7 @@ from planner.models.costs import saving
 from planner.models.draws import DRAWS, Source
 from planner.profile.fields import HOURS_A_MONTH
 from planner.signals.compute_share import arithmetic
-from planner.signals.signals import saw_no_gpu, too_little_read
+from planner.signals.signals import saw_no_gpu, verdict_doubt
 from planner.signals.thresholds import STARVED
 from pricing.alternatives import commit
 from pricing.catalog.offer import TERMS_H
@@ -305,9 +305,9 @@ def _why_blind(context: JobContext) -> Message:
         return Message("keep.ranks-wait")
     if _saw_parts(context):
         return Message("keep.parts-seen", n=len(context.profile.gpus))
-    little = too_little_read(context.measured)
-    if little is not None and little.code == "cause.mostly-start-up":
-        return Message("keep.mostly-start-up", **little.params)
+    little = verdict_doubt(context.measured)
+    if little is not None and little.code in {"cause.mostly-start-up", "cause.part-of-day"}:
+        return Message(little.code.replace("cause", "keep"), **little.params)
     return Message("keep.too-little-seen")
 
 
@@ -391,7 +391,7 @@ def _is_blind(context: JobContext) -> bool:
 
     One instant is none, nor are a few seconds, nor steps timed without a look at the GPU.
     """
-    unseen = too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
+    unseen = verdict_doubt(context.measured) is not None or saw_no_gpu(context.profile)
     return unseen or _ranks_wait(context) or _saw_parts(context)
 
 

@@ -11,7 +11,7 @@ from planner.diagnosis.rules import RULES, Case, Rule, at_work_share
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
-from planner.signals.signals import idle_share, read_signals, too_little_read
+from planner.signals.signals import idle_share, read_signals, verdict_doubt
 from planner.signals.thresholds import BUSY, FAILING, LEFT_ON, SM
 from pricing.errors import InputError
 from pricing.hardware import vendor_of
@@ -66,7 +66,7 @@ def diagnose(
     counter = _COUNTERS.get(vendor_of(profile.hardware.gpu))
     hits = [hit for rule in RULES if (hit := _apply(rule, signals, counter)) is not None]
     findings = _share_out(hits, signals) or [_NOTHING]
-    if (why := too_little_read(profile)) is not None:
+    if (why := verdict_doubt(profile)) is not None:
         facts = [f for f in findings if any(reading.metric in _FACTS for reading in f.evidence)]
         if why.code == _STARTED:  # what a start does says nothing of the work
             findings = [*facts, msgspec.structs.replace(_NOTHING, cause=why)]

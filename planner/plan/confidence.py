@@ -14,7 +14,7 @@ from planner.plan.job import Confidence, ConfidencePart
 from planner.plan.option import Level
 from planner.profile.model import Profile
 from planner.signals.finding import Certainty, Finding
-from planner.signals.signals import too_little_read
+from planner.signals.signals import verdict_doubt
 from pricing.catalog.offer import Offer
 from pricing.message import Message, join
 
@@ -82,7 +82,7 @@ def thin(profile: Profile) -> str | None:
     """
     if not profile.provenance.sources:
         return Message("sure.entered")
-    if (why := too_little_read(profile)) is not None:
+    if (why := verdict_doubt(profile)) is not None:
         return Message(why.code.replace("cause", "sure"), **why.params)
     return None
 

@@ -17,13 +17,13 @@ from planner.plan.draft import JobDraft
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
 from planner.prediction.sharing import peak_share
-from planner.prediction.slices import DAY_S, grown_need_gib, memory_growth, recorded_s, whole_gpu
+from planner.prediction.slices import grown_need_gib, memory_growth, recorded_s, whole_gpu
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.program_places import has_guessed_times
 from planner.signals.signals import DAY_H, WEEK_H, holds_in_advance, memory_need_gib, turn_hours
-from planner.signals.thresholds import LEFT_ON, USABLE
+from planner.signals.thresholds import DAY_S, LEFT_ON, USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE
 from pricing.catalog.price_age import OLD_DAYS

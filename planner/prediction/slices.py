@@ -37,12 +37,11 @@ from planner.profile.model import Profile, Statistics
 from planner.profile.source import part_measured, slice_named, source_gpu, unknown_slice
 from planner.signals.compute_share import busy_there, compute_share
 from planner.signals.signals import memory_need_gib
-from planner.signals.thresholds import USABLE
+from planner.signals.thresholds import DAY_S, USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, MigProfile
 from pricing.message import Message
 
-DAY_S = 86_400.0
 _HOUR_S = 3600.0
 
 

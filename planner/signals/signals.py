@@ -92,6 +92,16 @@ def too_little_read(profile: Profile) -> Message | None:
     return Message("cause.too-short", duration_s=recorded_s) if too_few else None
 
 
+def verdict_doubt(profile: Profile) -> Message | None:
+    """Return why no verdict is sure: too little read, or a service at rest for part of a day."""
+    window, busy = profile.window, profile.busy_fraction
+    if (why := too_little_read(profile)) is not None or window is None or busy is None:
+        return why
+    rests = profile.job.kind.answers and busy < thresholds.IDLE
+    is_part = rests and window.recorded_s + (window.interval_s or 0.0) < thresholds.DAY_S
+    return Message("cause.part-of-day", hours=window.recorded_s / 3600) if is_part else None
+
+
 def saw_one_instant(profile: Profile) -> bool:
     """Return whether all that was read is one instant: it shows what is there, not how busy."""
     why = too_little_read(profile)

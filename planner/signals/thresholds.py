@@ -28,6 +28,7 @@ PAUSE_S = 5.0  # allocators, collectors and sync points stay far below: the loop
 FEWEST_READINGS = 12
 """Fewer rows of a series tell less than the quantiles of all of it do."""
 LONG_PAUSE_S = 300.0  # people pause for minutes; a step, a checkpoint, a wait for input seldom
+DAY_S = 86_400.0  # what rests at night may be busy by day
 NIGHT_S = 28_800.0  # eight hours in which nothing runs, as `signals.open_hours` has it
 FAST_READS_MIB_S = 100.0  # near the 125 MiB/s that a default AWS gp3 volume sustains
 # Full-sized copies reach about 80 % of a PCIe or network link's rate; above 60 % it is the limit.

@@ -435,6 +435,7 @@ def _without_gpus(files: Sequence[FileReadings], groups: Groups) -> None:
     with_gpus = [file for file in files if file.has_gpus]
     group_of = {id(file): groups.of(index) for index, file in enumerate(files)}
     joined = {group_of[id(file)] for file in with_gpus}
+    runs = Counter(file.folder for file in files if file.is_run)
     far: list[tuple[int, set[int]]] = []
     for index, file in enumerate(files):
         if group_of[id(file)] in joined:
@@ -444,7 +445,11 @@ def _without_gpus(files: Sequence[FileReadings], groups: Groups) -> None:
         if not near:
             dated = (o for o in of_time if file.absolute and o.absolute and not o.is_run)
             far.append((index, {group_of[id(other)] for other in dated}))
-        elif len(near) == 1 and not file.is_run and near & {group_of[id(o)] for o in of_time}:
+        elif (
+            len(near) == 1
+            and (not file.is_run or runs[file.folder] == 1)
+            and near & {group_of[id(o)] for o in of_time}
+        ):
             groups.join(near.pop(), index)
     for index, candidates in far:
         own = groups.of(index)

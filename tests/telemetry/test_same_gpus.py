@@ -362,6 +362,38 @@ def test_a_run_of_another_job_is_not_joined(
     assert len(_read(log, run)[0]) == 2
 
 
+def _trainer_state(file: Path) -> Path:
+    entry = {"train_runtime": 600.0, "step": 100, "train_samples_per_second": 8.0}
+    file.write_text(json.dumps({"log_history": [entry]}), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(("states", "jobs"), [(1, 1), (2, 3)])
+def test_a_run_without_gpus_beside_the_only_log_is_its_job(
+    states: int, jobs: int, tmp_path: Path
+) -> None:
+    """Its steps join the log's GPUs, billed once; of two such runs nobody knows whose it is."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10)))
+    names = [f"trainer_state{n}.json" for n in range(states)]
+    profiles, _ = _read(log, *(_trainer_state(tmp_path / name) for name in names))
+    assert len(profiles) == jobs
+    assert sum(profile.work is not None for profile in profiles) == states
+
+
+@pytest.mark.parametrize(
+    "text", ["  3%|x  | 36/1218 [43:12<23:53:11, 71.9s/it]", "hello", "rank0: all is well"]
+)
+def test_what_is_no_telemetry_beside_a_log_is_left_out_and_named(text: str, tmp_path: Path) -> None:
+    """A launcher's or trainer's own log refuses no plan of the logs beside it; alone it does."""
+    log, other = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10))), tmp_path / "train.log"
+    other.write_text(text + "\n", encoding="utf-8")
+    profiles, told = _read(other, log)
+    assert len(profiles) == 1
+    assert any(f"left out: {other}" in line for line in map(str, told))
+    with pytest.raises(InputError, match=r"train\.log"):
+        _read(other)
+
+
 def test_contradicting_readings_of_a_gpu_are_refused_and_both_named(tmp_path: Path) -> None:
     """One uuid, one time, 20 % and 90 %: one of the files is wrong."""
     first = _log(tmp_path / "a.csv", _rows(range(0, 300, 10)))

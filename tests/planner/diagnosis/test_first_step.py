@@ -86,6 +86,27 @@ def test_gpus_that_may_hang_or_wait_are_looked_at_first(watts: float) -> None:
     assert "idle-held" not in {finding.code for finding in job.findings}
 
 
+@pytest.mark.parametrize(("hours", "wasted"), [(2.0, False), (23.0, False), (24.0, True)])
+def test_a_service_at_rest_for_part_of_a_day_wastes_nothing_surely(
+    hours: float,
+    wasted: bool,  # noqa: FBT001 - of a table
+) -> None:
+    """Two hours of a night say nothing of the day: a whole day is to be recorded first."""
+    service = a_profile(ASLEEP, kind="inference_online", host={"cpu_util": 0.003})
+    job = planned(_recorded_for(service, hours), CHEAP)
+    assert (job.findings[0].waste_fraction is not None) is wasted
+    assert (job.now is not None) is wasted
+    assert wasted or job.reason is not None
+    assert wasted or job.named.cheapest == "o0"
+
+
+def _recorded_for(profile: Profile, hours: float) -> Profile:
+    fields = {name: getattr(profile, name) for name in profile.__struct_fields__}
+    window = Window(duration_s=3600.0 * hours, interval_s=60.0)
+    log = Provenance(sources=(Source(path="smi.csv", format="nvidia-smi-csv"),))
+    return Profile(**fields | {"window": window, "provenance": log})
+
+
 def test_eight_gpus_at_work_do_not_hang() -> None:
     """The same readings with work getting done, or at the power of work, are not a hang."""
     for changed in ({"rate_per_s": 900.0}, {"metrics": SPINS | {POWER: 350.0}}):
