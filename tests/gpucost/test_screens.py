@@ -263,5 +263,5 @@ def test_an_owned_fleet_without_a_price_says_how_few_gpus_are_enough(
     counts = [re.findall(r"GPUs .* (6 -> [1-5])", text) for text in (priced, screen)]
     assert counts[0] == counts[1] != [], screen
     assert "share today's GPUs" in screen
-    assert "You pay    unknown" in screen
+    assert "You pay    nothing by the hour: you own it" in screen
     assert "frees" in screen
