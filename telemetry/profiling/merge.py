@@ -133,7 +133,8 @@ def _once(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def _in_order(samples: pd.DataFrame) -> pd.DataFrame:
     """Sort by device, time and content: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
-    devices = pd.Categorical(samples[GPU], sorted(samples[GPU].unique()))
+    used = samples[GPU].astype("category").array.remove_unused_categories()
+    devices = used.set_categories(sorted(used.categories))
     order = np.lexsort((samples[TIME], devices.codes))
     ordered = samples[[TIME, JOB, *slots]].take(order).reset_index(drop=True)
     ordered.insert(0, GPU, pd.Series(devices[order]))

@@ -80,12 +80,8 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
     # No usual interval is shorter than the shortest step: few steps can be above three of them.
     long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
     if not len(long):
-        sides = (
-            steps[-(_NEIGHBOURS // 2 + 1) :],
-            steps[-_NEIGHBOURS:],
-        )  # the second where it is full
-        usual = max(median(side.tolist()) for side in sides[: 1 + (len(steps) >= _NEIGHBOURS)])
-        return np.append(steps, usual)
+        lengths = (_NEIGHBOURS // 2 + 1, _NEIGHBOURS)[: 1 + (len(steps) >= _NEIGHBOURS)]
+        return np.append(steps, max(median(steps[-n:].tolist()) for n in lengths))
     places = np.append(long, len(steps) - 1)
     usual = _usual_at(steps, places)
     stood = np.append(steps, usual[-1])

@@ -299,7 +299,8 @@ class RecordingBuilder:
             limits = samples["power.limit_w"].astype(float).groupby(samples[GPU], observed=True)
             limit = limits.transform("median").to_numpy() * _POWER_OVER_LIMIT
             ceiling = np.where(np.isfinite(limit), limit, ceiling)
-        over, share = values > ceiling, values * _MILLI / ceiling
+        with np.errstate(over="ignore"):  # a damaged limit may be next to nothing
+            over, share = values > ceiling, values * _MILLI / ceiling
         floor = _LEAST_DRAWN if "power.limit_w" in samples else 0.0
         is_milli = over.any() and floor <= np.nanmax(share) <= 1
         if is_milli and over.sum() > np.isfinite(share).sum() / 2:

@@ -86,6 +86,7 @@ PLAIN = {
         [r.replace(" %", "0 %") if i % 9 == 0 else r for i, r in enumerate(ROWS)]
     ),
     "bad times": _log(_cells(_cells(ROWS, "2026/11/01", "2026/13/01", 11), " 10:", " 99:", 13)),
+    "no time of one GPU": _log([r.replace("2026/", "") if UUIDS[1] in r else r for r in ROWS]),
     "days of one digit": _log(ROWS[:1] + _cells(ROWS[1:], "2026/11/01", "2026/11/1", 17)),
     "a gap": _log([*ROWS[:60], *ROWS[100:]]),
     "other numbers": _log(_cells(_cells(ROWS, " 700.00", " 7e2", 7), " 700.00", " 700.0625", 5)),
