@@ -132,16 +132,6 @@ def _with_whole_machines(
         yield with_unused_gpus(profile) if is_stated and is_alone else profile
 
 
-def _summary(catalog: Catalog) -> CatalogSummary:
-    return CatalogSummary(
-        offers=catalog.count,
-        newest=catalog.newest,
-        oldest=catalog.oldest,
-        published=catalog.published or UNSET,
-        sha256=catalog.sha256 or UNSET,
-    )
-
-
 def _prices(catalog: Catalog, requirements: Requirements, as_of: date) -> Catalog:
     """Return the catalog of a day, on which something is sold of what was asked for."""
     today = catalog.at(as_of)
@@ -184,7 +174,13 @@ def _draft(planned: tuple[JobDraft, ...], shared: _Shared, executor: Executor | 
         as_of=today.as_of,
         objective=requirements.objective,
         period=period,
-        catalog=_summary(today),
+        catalog=CatalogSummary(
+            offers=today.count,
+            newest=today.newest,
+            oldest=today.oldest,
+            published=today.published or UNSET,
+            sha256=today.sha256 or UNSET,
+        ),
         jobs=with_sharing(planned, result, today.as_of),
         fleet=result.fleet,
         recommended=result.recommended,

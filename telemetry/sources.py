@@ -79,7 +79,10 @@ def read_telemetry(
         if not any(str(job.source) == path for job in jobs) and path not in opened.used:
             damaged = any(not skip.expected for skip in listing.skipped)
             kind = InputError if damaged else NothingToReadError
-            raise kind([f"{path}: nothing in it is a profile or telemetry.", *_why(listing)])
+            why = [
+                f"{s.path}: {s.why}{'' if s.why.endswith('?') else '.'}" for s in listing.skipped
+            ]
+            raise kind([f"{path}: nothing in it is a profile or telemetry.", *why])
         if skipped is not None:
             skipped += listing.skipped
     placed = sorted(jobs, key=lambda job: str(job.source and job.path))
@@ -212,13 +215,6 @@ def _mixed(opened: _Opened) -> list[str]:
         return []
     sentence = f"{', '.join(ready)}: a finished profile is not merged with telemetry. Import the "
     return [f"{sentence}telemetry alone, or give both to `gpucost plan`."]
-
-
-def _why(listing: FolderListing) -> list[str]:
-    return [
-        f"{skip.path}: {skip.why}{'' if skip.why.endswith('?') else '.'}"
-        for skip in listing.skipped
-    ]
 
 
 def _joined(jobs: Sequence[FileProfile]) -> tuple[Profile, ...]:

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
 from pricing.message import join
+from pricing.money import cents
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,10 +109,22 @@ def whole(value: Decimal | float) -> float:
     return int(value) if value == int(value) else float(value)
 
 
-def rounded(estimate: Estimate) -> Estimate:
-    """Return an estimate with six significant digits."""
-    low, mid, high = (digits(end) for end in (estimate.low, estimate.mid, estimate.high))
-    return msgspec.structs.replace(estimate, low=low, mid=mid, high=high)
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+
+
+def as_written(value: _Value) -> _Value:
+    """Return values as they are written: dollars in cents, numbers with six significant digits."""
+    return msgspec.structs.replace(
+        value, **{name: _form(field) for name, field in msgspec.structs.asdict(value).items()}
+    )
+
+
+def _form(field: object) -> object:
+    if isinstance(field, Decimal):
+        return cents(field)
+    if isinstance(field, msgspec.Struct):
+        return as_written(field)
+    return digits(field) if isinstance(field, float) else field
 
 
 def digits(value: float) -> float:

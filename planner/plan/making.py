@@ -2,13 +2,11 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from textwrap import indent
-from typing import TypeVar
 
-import msgspec
 from msgspec import UNSET, structs
 
 from planner.actions.action import Action, Range
@@ -19,7 +17,7 @@ from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.costs import Benefit, WorkCost
 from planner.models.document import encode, messages_in, messages_of, to_text
-from planner.models.estimate import Estimate, Interval, digits, digits_if_set, digits_of, rounded
+from planner.models.estimate import Interval, as_written, digits, digits_if_set, digits_of
 from planner.plan.bill import CostRange, OptionCost, TodayCost, cost_lines, offer_on, that_start
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
@@ -50,7 +48,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
         count=baseline.count,
         replicas=baseline.replicas,
         share=BilledShare(held=part.held, of=part.of, beside=part.beside) if part else None,
-        hours=rounded(baseline.hours),
+        hours=as_written(baseline.hours),
         cost=TodayCost(
             total=in_cents(baseline.cost),
             lines=cost_lines(bill.lines) if bill else (),
@@ -58,8 +56,8 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
             unknown=tuple(bill.unknown) if bill else (),
         ),
         cost_per_work=_per_work(job.work_cost),
-        energy=_written(job.energy),
-        power_cap=_written(job.power_cap) if job.power_cap else None,
+        energy=as_written(job.energy),
+        power_cap=as_written(job.power_cap) if job.power_cap else None,
         machine=job.machine,
     )
 
@@ -76,9 +74,9 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         settings=option.settings,
         machine=option.machine,
         sharing=None,
-        distribution=_written(option.distribution) if option.distribution else None,
-        speed=rounded(option.speed),
-        hours=rounded(option.hours),
+        distribution=as_written(option.distribution) if option.distribution else None,
+        speed=as_written(option.speed),
+        hours=as_written(option.hours),
         cost=OptionCost(
             low=cents(option.usd_range.low),
             mid=cents(option.cost),
@@ -86,37 +84,22 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
             lines=cost_lines(option.quote.lines),
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
-            by_hours=_written(option.by_hours),
-            by_price=_written(option.by_price),
-            by_speed=_written(sources["speed"]) if sources else UNSET,
-            by_cure=_written(sources["cure"]) if sources else UNSET,
-            by_use=_written(sources["use"]) if sources else UNSET,
+            by_hours=as_written(option.by_hours),
+            by_price=as_written(option.by_price),
+            by_speed=as_written(sources["speed"]) if sources else UNSET,
+            by_cure=as_written(sources["cure"]) if sources else UNSET,
+            by_use=as_written(sources["use"]) if sources else UNSET,
             basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),
-        energy=_written(option.energy),
-        saves=_written(option.saves),
-        move=_written(option.move) if option.move else None,
+        energy=as_written(option.energy),
+        saves=as_written(option.saves),
+        move=as_written(option.move) if option.move else None,
         benefit=_worth(option.benefit),
         confidence=if_taken(job.confidence.diagnosis, option, job.baseline, as_of).level,
         why=option.why,
         scaling=option.scaling or UNSET,
     )
-
-
-_Value = TypeVar("_Value", bound=msgspec.Struct)
-
-
-def _written(value: _Value) -> _Value:
-    """Return a value as it is written: dollars in cents, numbers with six significant digits."""
-    fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    forms: Mapping[type, Callable[..., object]] = {
-        Decimal: cents,
-        float: digits,
-        Estimate: rounded,
-    }
-    changed = {name: forms[type(v)](v) for name, v in fields.items() if type(v) in forms}
-    return structs.replace(value, **changed)
 
 
 def _basis(option: ChosenOption, as_of: date) -> str:
@@ -134,7 +117,7 @@ def _per_work(cost: WorkCost | None) -> WorkCost | None:
 
 
 def _worth(benefit: Benefit) -> Benefit:
-    return structs.replace(_written(benefit), periods=without_zeros(benefit.periods))
+    return structs.replace(as_written(benefit), periods=without_zeros(benefit.periods))
 
 
 def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> JobPlan:
@@ -300,7 +283,7 @@ def to_plan(plan: PlanDraft) -> Plan:
         recommended=_recommended(plan),
         history=plan.history or UNSET,
         actions=plan.titles,
-        teams=tuple(_written(share) for share in rows) or UNSET,
+        teams=tuple(as_written(share) for share in rows) or UNSET,
         use=bill_use(plan, uses, rows) or UNSET,
         clusters=plan.clusters or UNSET,
     )
@@ -312,7 +295,7 @@ def _recommended(plan: PlanDraft) -> RecommendedTotal:
     return RecommendedTotal(
         cost_before=cents(total.before),
         cost=CostRange(low=cents(total.low), mid=cents(total.mid), high=cents(total.high)),
-        saves=_written(total.saving),
+        saves=as_written(total.saving),
         packed=tuple(sorted(total.packed_jobs)),
         unknown=total.unknown,
         at_least=total.at_least,
@@ -329,7 +312,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
         gpus_lower_bound=fleet.gpus_lower_bound,
         cost_before=cents(fleet.cost_before),
         cost_after=cents(fleet.cost_after),
-        saves=_written(fleet.saving),
+        saves=as_written(fleet.saving),
         placements=tuple(_placement(placement, places, plan) for placement in fleet.placements),
         unmoved=fleet.unmoved,
         alternatives=tuple(
@@ -338,7 +321,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
                 jobs=alternative.jobs,
                 gpus_after=alternative.fleet.gpus_after,
                 cost_after=cents(alternative.fleet.cost_after),
-                saves=_written(alternative.fleet.saving),
+                saves=as_written(alternative.fleet.saving),
                 placements=tuple(_placement(p, places, plan) for p in alternative.fleet.placements)
                 if alternative is recommended
                 else UNSET,
@@ -379,7 +362,7 @@ def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft)
         hours=digits(placement.hours),
         cost=cents(placement.cost),
         lines=cost_lines(placement.lines),
-        relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
+        relative_speed={name: as_written(placement.speed[name]) for name in placement.jobs},
         risks=risks(placement, jobs) or UNSET,
         busy_fraction=digits_if_set(placement.busy_fraction),
         memory_limit_mib=memory_limits(placement, jobs) or UNSET,

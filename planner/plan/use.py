@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from itertools import combinations
 
+from msgspec import structs
+
 from planner.fleet.fleet import Together
 from planner.models.costs import BillUse, Label, TeamShare
 from planner.models.estimate import digits, digits_of
@@ -248,22 +250,9 @@ def _rows(
     ]
     if free_today or free_then:
         hours = sum(use.free_gpu_hours for use in uses.values())
-        rows.append(
-            TeamShare(
-                by=label,
-                name=None,
-                held=False,
-                jobs=(),
-                gpu_hours=hours,
-                idle_gpu_hours=hours,
-                usd=free_today,
-                work_usd=cents(_ZERO),
-                idle_usd=free_today,
-                unmeasured_usd=cents(_ZERO),
-                data_usd=cents(_ZERO),
-                recommended_usd=free_then,
-            )
-        )
+        row = _row(label, None, (), [], (cents(_ZERO), free_then))
+        row = structs.replace(row, held=False, gpu_hours=hours, idle_gpu_hours=hours)
+        rows.append(structs.replace(row, usd=free_today, idle_usd=free_today))
     return rows
 
 

@@ -10,13 +10,14 @@ from decimal import Decimal
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from planner.bills.bill import Bill
 from planner.bills.reconcile import Comparison, compare_dollars, sum_usd
 from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
 from planner.models.costs import saving
-from planner.models.estimate import Estimate, digits, digits_of, rounded
+from planner.models.estimate import Estimate, as_written, digits, digits_of
 from planner.plan.plan import Plan
 from planner.plan.read import FoundOption
 from planner.proof.comparability import (
@@ -275,7 +276,9 @@ def verify(
             verdict=verdict,
             about=subject,
             why=why,
-            speedup=_speedup(speed) if speed.is_known else None,
+            speedup=MeasuredSpeedup(**structs.asdict(as_written(speed)), confidence=CONFIDENCE)
+            if speed.is_known
+            else None,
             saves=_saves(dollars) if dollars and speed.is_known else None,
             predicted=_predicted(predicted, speed) if predicted else None,
             bill=_invoice(bill) if bill and speed.is_known else None,
@@ -460,16 +463,6 @@ def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
     return trends
 
 
-def _speedup(speed: MeasuredRatio) -> MeasuredSpeedup:
-    return MeasuredSpeedup(
-        low=digits(speed.low),
-        mid=digits(speed.mid),
-        high=digits(speed.high),
-        confidence=CONFIDENCE,
-        basis=speed.basis,
-    )
-
-
 def _saves(dollars: Dollars) -> MeasuredSaving:
     return MeasuredSaving(
         usd=cents(dollars.saved),
@@ -489,7 +482,7 @@ def _predicted(prediction: Predicted, speed: MeasuredRatio) -> PredictedSpeedup:
     return PredictedSpeedup(
         option=prediction.option.name,
         actions=prediction.option.actions,
-        speedup=rounded(prediction.speedup),
+        speedup=as_written(prediction.speedup),
         held=prediction.held(speed) if speed.is_known else None,
         usd=in_cents(cost.mid if cost else None),
     )

@@ -445,11 +445,9 @@ def _without_gpus(files: Sequence[FileReadings], groups: Groups) -> None:
         if not near:
             dated = (o for o in of_time if file.absolute and o.absolute and not o.is_run)
             far.append((index, {group_of[id(other)] for other in dated}))
-        elif (
-            len(near) == 1
-            and (not file.is_run or runs[file.folder] == 1)
-            and near & {group_of[id(o)] for o in of_time}
-        ):
+            continue
+        is_lone = not file.is_run or runs[file.folder] == 1
+        if is_lone and len(near) == 1 and near & {group_of[id(o)] for o in of_time}:
             groups.join(near.pop(), index)
     for index, candidates in far:
         own = groups.of(index)
