@@ -104,6 +104,7 @@ def _machines(ec2: AwsClient, names: tuple[str, ...]) -> dict[str, dict[str, str
 
 def _machine(described: Mapping[str, Any]) -> dict[str, str]:
     gpu = described["GpuInfo"]["Gpus"][0]
+    ram_mib = described.get("MemoryInfo", {}).get("SizeInMiB")
     size_mib = gpu.get("MemoryInfo", {}).get("SizeInMiB", 0)
     share = gpu.get("GpuPartitionSize") or 1
     count = gpu.get("Count") or share  # g6f and gr6f: Count 0, a share of one GPU
@@ -116,7 +117,7 @@ def _machine(described: Mapping[str, Any]) -> dict[str, str]:
         "gpu_count": f"{count:.12g}",
         "gpu_memory_gib": f"{memory_gib:.12g}",
         "vcpus": _text(described.get("VCpuInfo", {}).get("DefaultVCpus")),
-        "ram_gib": _gib(described.get("MemoryInfo", {}).get("SizeInMiB")),
+        "ram_gib": _text(ram_mib and ram_mib / _MIB_PER_GIB),
         "local_disk_gib": _disk(described.get("InstanceStorageInfo", {})),
         "network_gbps": _network(described.get("NetworkInfo", {})),
         "interconnect": "single" if count <= 1 else "",
@@ -212,10 +213,6 @@ def _amount(price: tuple[str, str]) -> tuple[Decimal, str]:
         return usd(price[0]), price[1]
     except InputError:
         return Decimal(-1), price[1]
-
-
-def _gib(size_mib: float | None) -> str:
-    return "" if size_mib is None else f"{size_mib / _MIB_PER_GIB:.12g}"
 
 
 def _text(value: float | None) -> str:
