@@ -146,21 +146,19 @@ class _Opened:
 def _open_all(
     paths: Sequence[str], hints: Hints, stdin: BinaryIO | None, options: FolderReadOptions
 ) -> _Opened:
-    opened, problems, unread = _Opened(), list[str](), dict[str, UnknownFormatError]()
+    opened, problems, refused = _Opened(), list[str](), dict[str, InputError]()
     for path in dict.fromkeys(paths):
         try:
             _open(path, hints, stdin, options, opened)
-        except UnknownFormatError as error:
-            unread[path] = error
         except InputError as error:
             if len(paths) == 1:
                 raise
-            problems += error.problems
-    for path, unknown in unread.items():
-        if opened.ready or opened.files:
-            options.on_join(Message("join.left-out", file=path, why=unknown.kind))
+            refused[path] = error
+    for path, refusal in refused.items():
+        if isinstance(refusal, UnknownFormatError) and (opened.ready or opened.files):
+            options.on_join(Message("join.left-out", file=path, why=refusal.kind))
         else:
-            problems += unknown.problems
+            problems += refusal.problems
     if options.jobs_by == "folder":
         problems += _mixed(opened)
     if not (problems or opened.ready or opened.files or opened.folders):

@@ -300,8 +300,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         for what in self._bill_mid.unknown:
             if what not in self.unknown_today:
                 dearest = self.dearest(what, self._bill_mid.usage) or _NOTHING
-                known = sum(line.usd for line in self._bill_mid.lines if line.what == what)
-                amount += max(_NOTHING, dearest - known)
+                priced = sum(line.usd for line in self._bill_mid.lines if line.what == what)
+                amount += max(_NOTHING, dearest - priced)
         return amount
 
     @cached_property

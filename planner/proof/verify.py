@@ -276,9 +276,7 @@ def verify(
             verdict=verdict,
             about=subject,
             why=why,
-            speedup=MeasuredSpeedup(**structs.asdict(as_written(speed)), confidence=CONFIDENCE)
-            if speed.is_known
-            else None,
+            speedup=_speedup(speed) if speed.is_known else None,
             saves=_saves(dollars) if dollars and speed.is_known else None,
             predicted=_predicted(predicted, speed) if predicted else None,
             bill=_invoice(bill) if bill and speed.is_known else None,
@@ -461,6 +459,10 @@ def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
             first, second = (mean_step_s(part) for part in (rows[:half], rows[half:]))
             trends.append((name, second / first - 1.0))
     return trends
+
+
+def _speedup(speed: MeasuredRatio) -> MeasuredSpeedup:
+    return MeasuredSpeedup(**structs.asdict(as_written(speed)), confidence=CONFIDENCE)
 
 
 def _saves(dollars: Dollars) -> MeasuredSaving:

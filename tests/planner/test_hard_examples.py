@@ -124,7 +124,7 @@ EXAMPLES = {
     ),
     "rl-atari-ppo": Expected(
         verdict=("data-loading",),
-        wanted=("environment-workers",),
+        wanted=("gpu-environments",),  # the 16 environments fill the 16 cores
         never=(*PICTURES, *LOADER),
         harm=(fewer_cores,),
     ),

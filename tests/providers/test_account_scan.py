@@ -81,7 +81,7 @@ def test_a_disk_has_its_providers_gigabyte() -> None:
     month = disk_usd_per_hour("aws", DAY, "us-east-1", Decimal(100))
     assert month is not None
     assert round(month * 730, 6) == 8
-    assert disk_usd_per_hour("aws", DAY, "us-east-1", Decimal(100), "io2") is None
+    assert disk_usd_per_hour("aws", DAY, "us-east-1", Decimal(100), "standard") is None
     assert disk_usd_per_hour("aws", DAY, "mx-central-1", Decimal(100)) is None
 
 

@@ -19,7 +19,7 @@ def test_one_of_eight_or_eight_of_one(call: Call) -> None:
     assert len(ran.out.strip().splitlines()) <= 14
     text = " ".join(ran.out.split())
     assert "4.41 a GPU" in text
-    assert "One job that uses all GPUs: take 8xH100: $25,754, on 8x1xH100 $29,666 (" in text
+    assert "One job that uses all GPUs: take 8xH100: $25,754, on 8x1xH100 $30,264 (" in text
     assert "the same price, $4.41 a GPU-hour" in text
     assert "gpucost compare 8xH100 8x1xH100 profile.json" in text
 
