@@ -21,7 +21,7 @@ from tests.source_tree import PACKAGES, Module, modules
 # raised by one on that day, when the last circles of imports were cut, and lost again since. The 50
 # lines that were added on that day without room were paid back on the next.)
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_032,
+    "lines of code": 70_028,
     "files": 449,
     "modules with one importer": 65,
     "modules in a circle of imports": 0,

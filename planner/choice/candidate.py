@@ -388,10 +388,10 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """The bill by which options are told apart: the mean over all draws of hours, complete.
 
         No less than its middle; a wide range does not win by that alone. A cure counts as expected:
-        what it gains is seen before more is paid. The price is as it was
-        read: in the backtest on the price history (research/price_moves.md) no rule that asks for
-        more caution chose prices that cost less later. A price of low trust must win at the high
-        end of what it may have moved by.
+        what it gains is seen before more is paid. The price is as it was read: in the backtest on
+        the price history (research/price_moves.md) no rule that asks for more caution chose prices
+        that cost less later. A price of low trust must win at the high end of what it may have
+        moved by.
         """
         if self.offer.confidence == "low":
             return self.usd_range.high

@@ -62,8 +62,9 @@ def move(
     once = _once_usd(today, moved_bytes, today.provider == offer.provider, day)
     links = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min((*links, _LEAVING_GBPS)) * 1e9) / 3600.0
-    is_paid_back = once is not None and saves is not None and saves > 0
-    days = float((once or _ZERO) / ((saves or 1) / _DAYS_PER_MONTH)) if is_paid_back else None
+    days = None
+    if once is not None and saves is not None and saves > 0:
+        days = float(once / (saves / _DAYS_PER_MONTH))
     return Move(once_usd=once, hours=hours, pays_back_days=days)
 
 

@@ -50,18 +50,19 @@ def program(framework: str | None) -> str | None:
 
 
 def family(
-    framework: str | None, unit: str | None = None, places: Iterable[str] = ()
+    framework: str | None, unit: str | None = None, places: Iterable[str] = (), *, name: str = ""
 ) -> str | None:
     """Return the family of a framework, `other` where the table has none; None where not stated.
 
     The program of its name counts: "PyTorch Geometric 2.5" is of the graphs. Work that is counted
-    in steps of environments or in episodes is reinforcement learning; so is a loop that waits for
-    an environment's step; a loop of PyTorch that was seen to wait for a sampler of neighbours
-    learns from a graph.
+    in steps of environments or in episodes is reinforcement learning; so are a job whose name is of
+    games that are played, and a loop that waits for an environment's step; a loop of PyTorch that
+    was seen to wait for a sampler of neighbours learns from a graph.
     """
     stated = _FAMILIES.get(program(framework) or "", OTHER) if _plain(framework) else None
     lines = tuple(places)
     plays = set(_plain(unit).split()) & set(WORDS["played"]) or any(map(_PLAYING.search, lines))
+    plays = plays or set(re.split(r"[\W_]+", name.lower())) & set(WORDS["learns_by_playing"])
     plays = plays and stated in (None, *LEARNING)
     samples = stated in {None, "pytorch"} and any(map(_SAMPLING.search, lines))
     return "reinforcement" if plays else "graphs" if samples else stated

@@ -3,7 +3,6 @@
 A signal that was not measured is None, and no test on it can hold.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter, methodcaller
 from types import MappingProxyType
@@ -12,7 +11,6 @@ from planner.models.communication import link_class
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import MOST_WORKERS
 from planner.profile.frameworks import decodes, family, preallocates, program
-from planner.profile.kinds import WORDS
 from planner.profile.model import Profile
 from planner.profile.source import at_work, memory_room_gib, named_gpu, slice_named
 from planner.serving.measured_service import fuller_batch
@@ -573,9 +571,7 @@ def _family(profile: Profile) -> str | None:
     if not job.framework and job.kind.serves and job.serving and job.serving.makes_tokens:
         return "llm-server"  # nothing else has these counters
     unit = profile.work.unit if profile.work else None
-    if set(re.split(r"[\W_]+", job.name.lower())) & set(WORDS["learns_by_playing"]):
-        unit = f"{unit or ''} env"
-    stated = family(job.framework, unit, places_)
+    stated = family(job.framework, unit, places_, name=job.name)
     return stated or ("simulation" if job.kind == "simulation" else None)
 
 
